@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
@@ -31,10 +32,14 @@ from holdfast.gateway.protocols import PROTOCOLS, RequestBody
 from holdfast.gateway.rewriting import Rewriter
 
 HISTORY = 10_000
-DECISION_AIM = 1.5
+DECISION_AIM = 1.2
 STREAMS = 1_000
 FRAMES, PAUSE = 60, 0.3
 """Frames of each of the concurrent streams, and the seconds between two."""
+ROUNDS = 5
+ADDED_MS = {(20_000, "p50"): 1.0, (20_000, "p99"): 5.0, (500_000, "p50"): 3.0}
+"""Most milliseconds that the gateway may add to a direct request."""
+CONNECTIONS, REQUESTS_A_SECOND = 16, 600
 SLOW_READERS = 50
 SLOW_READER_MB = 4.0
 """Memory that a stream whose client reads nothing may take."""
@@ -59,6 +64,7 @@ def run(options: Options) -> Iterator[Ratio]:
         places["gateway"] = gateway.port
         for size, rounds in ((20_000, 300), (500_000, 60)):
             yield from _latency(size, rounds // (5 if options.quick else 1), places)
+        yield from _throughput(1_600 if options.quick else 6_400, places, gateway)
         exact = {name: port for name, port in places.items() if name not in ("litellm", "headroom")}
         yield from _frames(200 if options.quick else 1_000, exact)
         yield from asyncio.run(_concurrent(STREAMS // (5 if options.quick else 1), gateway))
@@ -70,7 +76,7 @@ def run(options: Options) -> Iterator[Ratio]:
 
 
 async def _decision(size: int) -> Iterator[Ratio]:
-    """A request of which two messages are new, with the append to a database, beside parsing its JSON."""
+    """A request of which two messages are new, which are written to a database after it, beside parsing its JSON."""
     messages, caller = agent(size + 80), Caller("", "", "openai-chat")
 
     def request(count: int) -> bytes:
@@ -91,11 +97,11 @@ async def _decision(size: int) -> Iterator[Ratio]:
                 parsed.append((time.process_time() - between[0], time.perf_counter() - between[1]))
                 gc.enable()
                 decided.append((between[0] - started[0], between[1] - started[1]))
-                assert decision.outcome == "unchanged"
+                assert decision.outcome == "unchanged" and await decision.written()
     ratios: list[Ratio] = []
     for at, unit in enumerate(("CPU", "elapsed")):
         one, other = min(times[at] for times in decided), min(times[at] for times in parsed)
-        name, about = f"decision on {size:,} messages, {unit}", "with the append of 2 new ones / JSON parse"
+        name, about = f"decision on {size:,} messages, {unit}", "2 of them new / JSON parse"
         ratios.append(Ratio(name, about, one / other, DECISION_AIM, seconds={"decision": one, "parse": other}))
     return iter(ratios)
 
@@ -104,19 +110,66 @@ async def _decision(size: int) -> Iterator[Ratio]:
 
 
 def _latency(size: int, rounds: int, places: dict[str, int]) -> Iterator[Ratio]:
+    """Medians of five rounds, and what the gateway adds to a direct request."""
     raw = _request(size)
     clients = {name: _connect(port) for name, port in places.items()}
-    times: dict[str, list[float]] = {name: [] for name in places}
-    for turn in range(rounds + 5):
-        for name, client in clients.items():
-            started = time.perf_counter()
-            client.sendall(raw)
-            _read_reply(client)
-            if turn >= 5:
-                times[name].append(time.perf_counter() - started)
+    for client in [*clients.values()] * 5:
+        _time_request(client, raw)
+    figures: dict[str, list[dict[str, float]]] = {"p50": [], "p99": []}
+    for _ in range(ROUNDS):
+        times: dict[str, list[float]] = {name: [] for name in places}
+        for _ in range(rounds):
+            for name, client in clients.items():
+                times[name].append(_time_request(client, raw))
+        for share, name in ((0.5, "p50"), (0.99, "p99")):
+            figures[name].append({place: sorted(taken)[int(rounds * share)] for place, taken in times.items()})
     for client in clients.values():
         client.close()
-    yield from _compare(f"request of {size // 1_000} KB", times)
+    for name, seen in figures.items():
+        seconds = {place: median(one[place] for one in seen) for place in places}
+        seconds["added"] = median(one["gateway"] - one["direct"] for one in seen)
+        bound = ADDED_MS.get((size, name))
+        what = f"request of {size // 1_000} KB, {name}"
+        if bound is None:
+            yield Ratio(what, "gateway / direct", seconds["gateway"] / seconds["direct"], seconds=seconds)
+        else:
+            yield Ratio(what, f"added / {bound:g} ms", seconds["added"] * 1_000 / bound, 1.0, seconds=seconds)
+
+
+def _time_request(client: socket.socket, raw: bytes) -> float:
+    started = time.perf_counter()
+    client.sendall(raw)
+    _read_reply(client)
+    return time.perf_counter() - started
+
+
+def _throughput(count: int, places: dict[str, int], gateway: _Server) -> Iterator[Ratio]:
+    """Unchanged requests of sixteen connections; the CPU time of the gateway is that of one core."""
+    seconds: dict[str, float] = {}
+    for name, port in places.items():
+        before, started = gateway.cpu_seconds, time.perf_counter()
+        asyncio.run(_send_from_many(port, count))
+        seconds[f"a request, {name}"] = (time.perf_counter() - started) / count
+        if name == "gateway":
+            seconds["CPU a request"] = (gateway.cpu_seconds - before) / count
+    for basis in ("CPU a request", "a request, gateway"):
+        name = f"requests of 20 KB on {CONNECTIONS} connections, by {basis.partition(' ')[0]}"
+        about = f"a second / {REQUESTS_A_SECOND}"
+        yield Ratio(name, about, 1 / seconds[basis] / REQUESTS_A_SECOND, 1.0, "at least", seconds=seconds)
+
+
+async def _send_from_many(port: int, count: int) -> None:
+    async def send(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        raw = _request(20_000, text=f"Ship {number}. ")
+        for _ in range(count // CONNECTIONS):
+            writer.write(raw)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b" 200 " in head[:20], head
+            await reader.readexactly(int(_header(head.lower(), b"content-length")))
+        writer.close()
+
+    await asyncio.gather(*map(send, range(CONNECTIONS)))
 
 
 def _frames(frames: int, places: dict[str, int]) -> Iterator[Ratio]:
@@ -335,8 +388,8 @@ def _nginx(upstream: int) -> Iterator[int]:
             yield port
 
 
-def _request(size: int, stream: tuple[int, float] | None = None) -> bytes:
-    text = "The tide turns at noon. " * (size // 24)
+def _request(size: int, stream: tuple[int, float] | None = None, text: str = "") -> bytes:
+    text += "The tide turns at noon. " * (size // 24)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
     asked = b"" if stream is None else b"x-frames: %d\r\nx-pause: %f\r\n" % stream
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(body)

@@ -8,6 +8,7 @@ files of one flow with the moves into each.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import logging
 import sys
@@ -27,8 +28,17 @@ from holdfast.gateway import Gateway, GatewayOptions
 from holdfast.transcripts.examples import example_path
 
 PACKAGE = f"{Path(holdfast.__file__).parent}/"
-BOUNDS = {"compact, nothing due": 22, "compact, ledger": 45, "append": 20, "service.compact": 38, "gateway request": 30}
+BOUNDS = {
+    "compact, nothing due": 22,
+    "compact, ledger": 45,
+    "append": 20,
+    "service.compact": 38,
+    "gateway request": 30,
+    "gateway, behind it": 34,
+}
 """The most files that each flow may enter."""
+BEHIND = ("Rewriter._write_behind", "Decisions.finish")
+"""Tasks of the gateway that a request does not wait for before it is forwarded."""
 
 
 class Flow(NamedTuple):
@@ -36,6 +46,8 @@ class Flow(NamedTuple):
 
     files: set[str]
     moves: Counter[tuple[str, str]]
+    behind: Flow | None = None
+    """What ran in tasks beside it."""
 
     @property
     def moved(self) -> int:
@@ -52,9 +64,10 @@ class Observer:
         sys.setprofile(self._on_event)
 
     @contextmanager
-    def observe(self) -> Iterator[Flow]:
-        """Records what runs inside the block."""
-        self._flow = flow = Flow(set(), Counter())
+    def observe(self, *, splits: bool = False) -> Iterator[Flow]:
+        """Records what runs inside the block; with `splits`, apart from the tasks in `BEHIND`."""
+        behind = Flow(set(), Counter()) if splits else None
+        self._flow = flow = Flow(set(), Counter(), behind)
         try:
             yield flow
         finally:
@@ -67,10 +80,20 @@ class Observer:
         path = frame.f_code.co_filename
         if not path.startswith(PACKAGE) or frame.f_code.co_name == "<module>":
             return
+        if flow.behind is not None and _runs_behind():
+            flow = flow.behind
         flow.files.add(path)
         caller = frame.f_back
         if caller is not None and (start := caller.f_code.co_filename) != path and start.startswith(PACKAGE):
             flow.moves[start, path] += 1
+
+
+def _runs_behind() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False
+    return task is not None and getattr(task.get_coro(), "__qualname__", "") in BEHIND
 
 
 def observe_calls(observer: Observer, work: Callable[[], object]) -> Flow:
@@ -81,10 +104,10 @@ def observe_calls(observer: Observer, work: Callable[[], object]) -> Flow:
     return flow
 
 
-async def observe_awaits(observer: Observer, work: Callable[[], Awaitable[object]]) -> Flow:
+async def observe_awaits(observer: Observer, work: Callable[[], Awaitable[object]], *, splits: bool = False) -> Flow:
     """Returns what the second of two runs does."""
     await work()
-    with observer.observe() as flow:
+    with observer.observe(splits=splits) as flow:
         await work()
     return flow
 
@@ -156,7 +179,7 @@ async def observe_gateway(observer: Observer) -> Flow:
             history.append({"role": "user", "content": "And now?"})
 
         await request()
-        flow = await observe_awaits(observer, request)
+        flow = await observe_awaits(observer, request, splits=True)
         stop.set()
     await runner.cleanup()
     return flow
@@ -172,8 +195,9 @@ def observe_all() -> dict[str, Flow]:
         "compact, ledger": observe_calls(observer, lambda: compact(messages, budget=2_000)),
     }
     flows |= anyio.run(observe_sessions, observer, messages)
-    flows["gateway request"] = anyio.run(observe_gateway, observer)
-    return flows
+    flows["gateway request"] = gateway = anyio.run(observe_gateway, observer)
+    assert gateway.behind is not None
+    return flows | {"gateway, behind it": gateway.behind}
 
 
 def main() -> int:

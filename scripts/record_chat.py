@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.terminal_theme import TerminalTheme
 
 from capture import DOCS, THEME, clean_svg
 from holdfast.chat.open_chat import open_chat
@@ -135,8 +136,8 @@ class Summarizer:
 class Recording:
     """Types into a chat and saves pictures of it."""
 
-    def __init__(self, app: ChatTerminal, pilot: Any) -> None:
-        self._app, self._pilot = app, pilot
+    def __init__(self, app: ChatTerminal, pilot: Any, size: tuple[int, int] = SIZE) -> None:
+        self._app, self._pilot, self._size = app, pilot, size
 
     async def type(self, text: str) -> None:
         self._app.input.insert(text)
@@ -154,9 +155,9 @@ class Recording:
             raise SystemExit(f"{text!r} did not appear; the screen is\n{self._lines()}") from None
         await self._pilot.pause(0.3)
 
-    def take(self, name: str) -> None:
-        """Saves one picture, without web fonts and with leading blanks turned into positions."""
-        width, height = SIZE
+    def render(self, name: str, theme: TerminalTheme = THEME) -> str:
+        """Returns one picture, without web fonts and with leading blanks turned into positions."""
+        width, height = self._size
         console = Console(
             width=width,
             height=height,
@@ -168,9 +169,11 @@ class Recording:
             safe_box=False,
         )
         console.print(self._app.screen._compositor.render_update(full=True))
-        svg = console.export_svg(title="holdfast chat", theme=THEME, unique_id=name)
-        svg = clean_svg(svg)
-        (DOCS / f"{name}.svg").write_text(svg, encoding="utf-8")
+        return clean_svg(console.export_svg(title="holdfast chat", theme=theme, unique_id=name))
+
+    def take(self, name: str) -> None:
+        """Saves one picture for the documentation."""
+        (DOCS / f"{name}.svg").write_text(self.render(name), encoding="utf-8")
         print(f"{name}.svg written")
 
     def _lines(self) -> str:
@@ -195,7 +198,7 @@ async def record(root: Path) -> None:
     flags = {"model": f"script:{root / 'demo.json'}", "store": f"sqlite:///{root / 'sessions.db'}", "window": WINDOW}
     conversation = Conversation()
     app = ChatTerminal(conversation, ChatTheme())
-    settings = load_settings(folder, flags, {"HOME": str(root)})
+    settings = load_settings(folder, flags, {"HOME": str(root)}, trust=True)
     async with open_chat(
         settings, folder=folder, on_event=conversation.handle_event, approve=conversation.pending_approval.ask
     ) as chat:
@@ -218,6 +221,10 @@ async def record(root: Path) -> None:
             summarizer.resume.set()
             await recording.wait_for_text("The database sees all.")
             recording.take("chat")
+            await recording.type("/rewind")
+            await recording.press("end")
+            await recording.wait_for_text("changed since: bookings.py")
+            recording.take("chat-rewind")
 
 
 def use_deterministic_ids() -> None:

@@ -27,6 +27,8 @@ PHRASES = re.compile(
     re.IGNORECASE,
 )
 """Phrases that no docstring, comment, page or text of the package may hold."""
+_SUSPECT = re.compile(f"{'|'.join(sorted(NAMES))}|{PHRASES.pattern}", re.IGNORECASE)
+"""Without any of these, a file need not be read token by token, which takes most of the time."""
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SELF = Path(__file__).resolve()
 
@@ -46,6 +48,8 @@ def _in_code() -> Iterator[str]:
 
 def _in_file(path: Path, *, texts: bool) -> Iterator[str]:
     source, place = path.read_text(encoding="utf-8"), path.relative_to(ROOT)
+    if not _SUSPECT.search(source):
+        return
     prose = _docstring_lines(source)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         where = f"{place}:{token.start[0]}"

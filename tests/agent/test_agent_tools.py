@@ -235,8 +235,10 @@ async def test_command_returns_output_and_exit_code(harbor: Path) -> None:
     box = toolbox(harbor)
     assert await call(box, "run_command", command="cat tides.txt; echo no >&2; exit 3") == (
         "low 3\nhigh 9\nlow 4\nno\n[exit code 3]",
-        False,
+        True,
     )
+    assert await call(box, "run_command", command="nowhere 2>/dev/null") == ("[exit code 127]", True)
+    assert await call(box, "run_command", command="true") == ("[exit code 0]", False)
     text, _ = await call(box, "run_command", command="yes | head -c 100000")
     assert len(text) < MAX_CHARACTERS + 100 and "characters left out" in text
 

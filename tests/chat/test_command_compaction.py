@@ -126,7 +126,7 @@ async def test_p2_autocompact_accepts_on_and_off(harness: CommandHarness, word: 
 async def test_autocompact_with_invalid_arguments_changes_nothing(
     harness: CommandHarness, words: str, own_settings: Path
 ) -> None:
-    assert "/autocompact [on|off]" in await harness.run_all(f"/autocompact {words}")
+    assert "/autocompact [on|off]" in collapse(await harness.run_all(f"/autocompact {words}"))
     assert (harness.chat.auto, saved_in(own_settings)) == (True, None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from holdfast.compaction.presets import preset
 from holdfast.models import ScriptedAgentModel
 from holdfast.models.calls import Reply, StepReply
 from holdfast.tokens import Usage
+from holdfast.transcripts import read_transcript
+from holdfast.transcripts.importing import import_transcript
 
 sys.path.append(str(Path(__file__).parent / "rpc"))
 from rpc_harness import rpc_client
@@ -56,3 +59,32 @@ async def test_rpc_get_cost_returns_the_same(tmp_path: Path) -> None:
         usage = {"input": 1_000, "output": 100, "cache_read": 20_000, "cache_write": 4_000}
         assert costs["session"] == costs["run"] and costs["run_compactions"] == []
         assert costs["run"] == [{"model": KNOWN, "calls": 1, "usage": usage, "price": pytest.approx(0.0255)}]
+
+
+async def test_cost_keeps_the_spending_of_another_tool_apart(tmp_path: Path) -> None:
+    lines = [
+        {"type": "user", "uuid": "1", "sessionId": "s", "message": {"role": "user", "content": "How deep?"}},
+        {
+            "type": "assistant",
+            "uuid": "2",
+            "parentUuid": "1",
+            "sessionId": "s",
+            "message": {
+                "role": "assistant",
+                "model": KNOWN,
+                "content": [{"type": "text", "text": "3 m."}],
+                "usage": {"input_tokens": 5_000, "output_tokens": 50},
+            },
+        },
+    ]
+    (file := tmp_path / "s.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    async with CommandHarness(tmp_path, model(KNOWN)).open() as chat:
+        record = await import_transcript(chat.sessions, read_transcript(file))
+        await chat.run(f"/sessions {record.id}")
+        before = await chat.chat.costs()
+        assert before.session == () and [cost.usage.input for cost in before.imported] == [5_000]
+        await chat.run("When is low water?")
+        after = await chat.chat.costs()
+        assert [cost.calls for cost in after.session] == [1] and after.imported == before.imported
+        shown = collapse((await chat.run("/cost")).text)
+        assert "this session 1 1,000 100" in shown and "by claude-code 1 5,000 50" in shown

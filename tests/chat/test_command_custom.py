@@ -50,7 +50,7 @@ async def test_custom_commands_are_listed_and_built_in_names_win(harbor: Path) -
         assert "/review FILE review a file" in shown and "/tides send tides.md: Read the tides." in shown
         assert "/compact is a built-in command. Rename the file." in shown
         assert hidden_command_notes(chat.chat)[0].startswith(str(harbor / ".holdfast/commands/compact.md"))
-        assert await complete_line(chat.chat, "/re") == ["/reference", "/recall", "/review"]
+        assert await complete_line(chat.chat, "/re") == ["/rewind", "/reference", "/recall", "/review"]
         assert (await chat.run("/help review")).text == "/review FILE: review a file."
         assert "did you mean /review?" in (await chat.run("/reviw x")).text
         assert "Nothing was changed" in (await chat.run("/compact")).text

@@ -144,7 +144,7 @@ class TestCompletion:
 
     async def test_complete_line_completes_command_names(self, harness: CommandHarness) -> None:
         assert await complete_line(harness.chat, "/") == [f"/{command.name}" for command in COMMANDS]
-        assert await complete_line(harness.chat, "/RE") == ["/reference", "/recall"]
+        assert await complete_line(harness.chat, "/RE") == ["/rewind", "/reference", "/recall"]
         assert await complete_line(harness.chat, "/help un") == ["/help undo"]
 
     @pytest.mark.parametrize(

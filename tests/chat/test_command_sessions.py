@@ -51,8 +51,8 @@ async def test_sessions_offers_those_of_this_folder_first_and_marks_current(harn
     offered = (await harness.run("/sessions")).choices
     assert offered is not None and offered.command == "/sessions"
     assert [(one.value, one.title, one.about, one.current) for one in offered.items] == [
-        (second[-6:], "Paint the buoys.", f"2 events · {here} · {second[-6:]}", False),
-        (first[-6:], "Mend the crane.", f"2 events · {here} · {first[-6:]} · this session", True),
+        (second[-6:], "Paint the buoys.", f"2 events · {here} · scripted · {second[-6:]}", False),
+        (first[-6:], "Mend the crane.", f"2 events · {here} · scripted · {first[-6:]} · this session", True),
         (other.id[-6:], "Dredging · How deep?", f"1 event · /elsewhere · {other.id[-6:]}", False),
     ]
     text = await harness.run_all(f"/sessions {other.id[-6:]}")
@@ -60,6 +60,23 @@ async def test_sessions_offers_those_of_this_folder_first_and_marks_current(harn
         f"Now in session {other.id[-6:]}: Dredging · How deep? It worked in /elsewhere; the agent now works in {here}."
     )
     assert "".join(text.split()) == "".join(done.split()), "a long path is broken between lines"
+
+
+async def test_sessions_name_the_tool_and_the_filter_finds_what_they_contain(harness: CommandHarness) -> None:
+    await harness.run("Mend the crane.")
+    about = {"imported": {"from": "codex", "id": "x"}, "folder": "/elsewhere"}
+    other = await harness.sessions.create(metadata=about, model="gpt-5")
+    await harness.sessions.append(other.id, {"role": "user", "content": "# AGENTS.md instructions for /elsewhere"})
+    await harness.sessions.append(other.id, {"role": "user", "content": "How deep is it?"})
+    await harness.sessions.append(other.id, {"role": "assistant", "content": "At the sluice 3 m."})
+    offered = (await harness.run("/sessions")).choices
+    assert offered is not None and offered.search is not None
+    listed = {one.value: (one.title, one.about) for one in offered.items}
+    assert listed[other.id[-6:]] == (
+        "How deep is it?",
+        f"3 events · /elsewhere · gpt-5 · codex · {other.id[-6:]}",
+    )
+    assert await offered.search("sluice deep") == set() and await offered.search("sluice 3") == {other.id[-6:]}
 
 
 def test_age_is_in_its_largest_unit() -> None:

@@ -100,7 +100,9 @@ def test_lines_of_variables_and_links_are_kept(run: Run, home: Path) -> None:
     assert link.is_symlink() and real.read_text() == text
     aider = put(home / ".aider.conf.yml", "model: gpt-5\n")
     run("connect", "aider", "--write", "--url", URL)
-    assert aider.read_text() == f"model: gpt-5\nopenai-api-base: {URL}/v1\n"
+    others = f'"ANTHROPIC_API_BASE={URL}", "GEMINI_API_BASE={URL}"'
+    assert aider.read_text() == f"model: gpt-5\nopenai-api-base: {URL}/v1\nset-env: [{others}]\n"
+    run("connect", "aider", "--write", "--url", URL.replace("8399", "8400"))
     run("connect", "aider", "--undo")
     assert aider.read_text() == "model: gpt-5\n"
 

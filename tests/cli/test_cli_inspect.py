@@ -52,6 +52,16 @@ def test_inspect_prints_report(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     assert "problems  none: valid for anthropic" in out
 
 
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_inspect_keeps_its_numbers_in_a_narrow_terminal(run: Run, chat: Path, columns: int) -> None:
+    found = facts(run, chat)
+    lines = run("inspect", chat, COLUMNS=str(columns)).stdout.splitlines()
+    numbers = {word for line in lines for word in line.replace(",", "").split()}
+    assert {str(share["tokens"]) for share in found["shares"]} <= numbers
+    assert {str(result["tokens"]) for result in found["largest_results"]} <= numbers
+    assert max(map(len, lines[2:])) <= columns, "all but the name of the file"
+
+
 def test_inspect_largest_limits_results(run: Run, chat: Path) -> None:
     assert len(facts(run, chat, "--largest", "12")["largest_results"]) == 12
 

@@ -53,12 +53,18 @@ def test_process_bad_stdin_is_named() -> None:
     assert done.stderr.startswith("holdfast: standard input is not JSON")
 
 
-def test_broken_pipe_is_no_error(chat: Path) -> None:
-    command = [*HOLDFAST, "compact", str(chat), "-o", "-"]
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("compact", "CHAT", "-o", "-"), 0), (("inspect", "CHAT"), 0), (("--help",), 0), (("inspect", "nowhere"), 2)],
+)
+def test_closed_pipe_changes_no_exit_code(chat: Path, arguments: tuple[str, ...], code: int) -> None:
+    """As with `| head`."""
+    command = [*HOLDFAST, *(str(chat) if word == "CHAT" else word for word in arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         errors = process.stderr.read().decode()
+    assert process.returncode == code
     assert "Traceback" not in errors and "BrokenPipe" not in errors
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.clients.packages import client_python, node_folder, npm_program, python_version
+from tests.clients.packages import client_python, node_folder, npm_program, python_program, python_version
 from tests.clients.task import PROMPT, SECOND_PROMPT
 
 MODEL = "harbor-1"
@@ -47,6 +47,10 @@ class Client:
 
 def _npm(package: str, program: str) -> Callable[[], str]:
     return lambda: npm_program(package, program)[1]
+
+
+def _tool(package: str, program: str, python: str = sys.executable) -> Callable[[], str]:
+    return lambda: python_program(package, program, python)[1]
 
 
 def _environment(home: Path, **more: str) -> dict[str, str]:
@@ -215,15 +219,131 @@ def _gemini_connected(home: Path, url: str) -> Command:
     return Command(command.argv, env, command.again)
 
 
+# -- clients that speak as OpenAI does ---------------------------------------------------------------------------------
+
+_CODEX_OLD = "@openai/codex@0.98.0"
+_QWEN, _CLINE, _CONTINUE, _COPILOT = "@qwen-code/qwen-code", "cline", "@continuedev/cli", "@github/copilot"
+_KIMI, _VIBE, _SWE = "kimi-cli==1.40.0", "mistral-vibe", "mini-swe-agent"
+
+
+def _codex_old(home: Path, url: str) -> Command:
+    command = _codex("Harbor")(home, url)
+    program = str(npm_program(_CODEX_OLD, "codex")[0])
+    start = [program, "exec", "--skip-git-repo-check"]
+    return Command([*start, PROMPT], command.env, [*start, "resume", "--last", SECOND_PROMPT])
+
+
+def _qwen(home: Path, url: str) -> Command:
+    env = _environment(home, OPENAI_MODEL=MODEL, OPENAI_BASE_URL=f"{url}/v1", OPENAI_API_KEY=KEY)
+    start = [str(npm_program(_QWEN, "qwen")[0]), "-y", "--auth-type", "openai"]
+    return Command([*start, "-p", PROMPT], env, [*start, "--continue", "-p", SECOND_PROMPT])
+
+
+def _qwen_connected(home: Path, url: str) -> Command:
+    command = _qwen(home, url)
+    _connect("qwen-code", home, url)
+    env = {name: value for name, value in command.env.items() if name != "OPENAI_BASE_URL"}
+    return Command(command.argv, env, command.again)
+
+
+def _cline(home: Path, url: str) -> Command:
+    env = _environment(home, CLINE_DIR=str(home / ".cline"))
+    program = str(npm_program(_CLINE, "cline")[0])
+    login = [program, "auth", "-p", "openai", "-k", KEY, "-m", MODEL, "-b", f"{url}/v1"]
+    subprocess.run(login, env=env, cwd=home, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    return Command([program, "--yolo", PROMPT], env)
+
+
+def _continue(home: Path, url: str) -> Command:
+    model = {"name": "harbor", "provider": "openai", "model": MODEL, "apiBase": f"{url}/v1", "apiKey": KEY}
+    model |= {"useResponsesApi": False, "roles": ["chat"], "capabilities": ["tool_use"]}
+    model |= {"defaultCompletionOptions": {"contextLength": ADVERTISED, "maxTokens": 4_000}}
+    _write(home / "cfg.yaml", json.dumps({"name": "harbor", "version": "1.0.0", "schema": "v1", "models": [model]}))
+    start = [str(npm_program(_CONTINUE, "cn")[0]), "--config", str(home / "cfg.yaml"), "--auto"]
+    return Command([*start, "-p", PROMPT], _environment(home), [*start, "--resume", "-p", SECOND_PROMPT])
+
+
+def _copilot(kind: str) -> Callable[[Path, str], Command]:
+    def configure(home: Path, url: str) -> Command:
+        named = {"TYPE": "openai", "BASE_URL": f"{url}/v1", "API_KEY": KEY, "WIRE_API": kind}
+        model = "gpt-5"
+        if kind == "messages":
+            named, model = {"TYPE": "anthropic", "BASE_URL": url, "API_KEY": KEY}, "claude-sonnet-4.5"
+        env = {f"COPILOT_PROVIDER_{name}": value for name, value in named.items()}
+        env = _environment(home, COPILOT_OFFLINE="true", COPILOT_MODEL=model, **env)
+        start = [str(npm_program(_COPILOT, "copilot")[0]), "--allow-all", "--no-color"]
+        return Command([*start, "-p", PROMPT], env, [*start, "--continue", "-p", SECOND_PROMPT])
+
+    return configure
+
+
+def _kimi(home: Path, url: str) -> Command:
+    lines = [
+        'default_model = "m"',
+        "[providers.gw]",
+        'type = "openai_legacy"',
+        f'base_url = "{url}/v1"',
+        f'api_key = "{KEY}"',
+        "[models.m]",
+        'provider = "gw"',
+        f'model = "{MODEL}"',
+        f"max_context_size = {ADVERTISED}",
+    ]
+    _write(home / "kimi.toml", "\n".join(lines) + "\n")
+    program = str(python_program(_KIMI, "kimi", "python3.13")[0])
+    start = [program, "--config-file", str(home / "kimi.toml"), "--print", "--yolo"]
+    return Command([*start, "-p", PROMPT], _environment(home), [*start, "--continue", "-p", SECOND_PROMPT])
+
+
+def _vibe(home: Path, url: str) -> Command:
+    lines = [
+        f'active_model = "{MODEL}"',
+        "enable_auto_update = false",
+        "enable_telemetry = false",
+        "[[providers]]",
+        'name = "gw"',
+        f'api_base = "{url}/v1"',
+        'api_key_env_var = "HARBOR_KEY"',
+        'api_style = "openai"',
+        'backend = "generic"',
+        "[[models]]",
+        f'name = "{MODEL}"',
+        'provider = "gw"',
+        f'alias = "{MODEL}"',
+    ]
+    _write(home / ".vibe" / "config.toml", "\n".join(lines) + "\n")
+    env = _environment(home, VIBE_HOME=str(home / ".vibe"), HARBOR_KEY=KEY)
+    start = [str(python_program(_VIBE, "vibe", "python3.12")[0]), "--trust", "--agent", "auto-approve"]
+    return Command([*start, "-p", PROMPT], env, [*start, "--continue", "-p", SECOND_PROMPT])
+
+
+def _swe(home: Path, url: str) -> Command:
+    env = _environment(
+        home,
+        MSWEA_CONFIGURED="true",
+        MSWEA_COST_TRACKING="ignore_errors",
+        OPENAI_API_BASE=f"{url}/v1",
+        OPENAI_API_KEY=KEY,
+    )
+    program = str(python_program(_SWE, "mini")[0])
+    more = ["--exit-immediately", "-l", "0", "-o", str(home / "trajectory.json")]
+    return Command([program, "-y", "-t", PROMPT, "-m", f"openai/{MODEL}", *more], env)
+
+
 # -- SDKs and frameworks ---------------------------------------------------------------------------------------------
 
 _AGENTS = Path(__file__).with_name("python_agents.py")
 
 
-def _python(agent: str) -> Callable[[Path, str], Command]:
+_PYDANTIC = "pydantic-ai"
+_PYDANTIC_KINDS = {"chat": "chat", "responses": "responses", "messages": "messages", "google": "generateContent"}
+
+
+def _python(agent: str, package: str | None = None) -> Callable[[Path, str], Command]:
     def configure(home: Path, url: str) -> Command:
         env = _environment(home, OPENAI_AGENTS_DISABLE_TRACING="1", LANGSMITH_TRACING="false")
-        return Command([str(client_python()), str(_AGENTS), agent, url, MODEL, KEY, PROMPT], env)
+        python = client_python() if package is None else python_program(package, "python")[0]
+        return Command([str(python), str(_AGENTS), agent, url, MODEL, KEY, PROMPT], env)
 
     return configure
 
@@ -246,10 +366,31 @@ CLIENTS = (
     Client("pi-0.73-chat", "chat", _SMALL, _npm(_PI_OLD, "pi"), _pi(_PI_OLD, "openai-completions")),
     Client("pi-0.73-responses", "responses", _SMALL, _npm(_PI_OLD, "pi"), _pi(_PI_OLD, "openai-responses")),
     Client("gemini-cli", "generateContent", _MEDIUM, _npm(_GEMINI, "gemini"), _gemini, 1),
+    Client("codex-0.98", "responses", _MEDIUM, _npm(_CODEX_OLD, "codex"), _codex_old),
+    Client("qwen-code", "chat", _LARGE, _npm(_QWEN, "qwen"), _qwen),
+    Client("cline", "chat", _LARGE, _npm(_CLINE, "cline"), _cline),
+    Client("continue", "chat", _MEDIUM, _npm(_CONTINUE, "cn"), _continue),
+    Client("copilot-chat", "chat", _LARGE, _npm(_COPILOT, "copilot"), _copilot("completions")),
+    Client("copilot-responses", "responses", _LARGE, _npm(_COPILOT, "copilot"), _copilot("responses")),
+    Client("copilot-messages", "messages", _LARGE, _npm(_COPILOT, "copilot"), _copilot("messages")),
+    Client("kimi-cli", "chat", _LARGE, _tool(_KIMI, "kimi", "python3.13"), _kimi),
+    Client("mistral-vibe", "chat", _LARGE, _tool(_VIBE, "vibe", "python3.12"), _vibe),
+    Client("mini-swe-agent", "chat", _MEDIUM, _tool(_SWE, "mini"), _swe),
+    Client("qwen-code-connect", "chat", _LARGE, _npm(_QWEN, "qwen"), _qwen_connected),
     Client("codex-connect", "responses", _MEDIUM, _npm(_CODEX, "codex"), _codex_connected),
     Client("claude-code-connect", "messages", _LARGE, _npm(_CLAUDE, "claude"), _claude_connected),
     Client("pi-connect", "messages", _SMALL, _npm(_PI, "pi"), _pi_connected),
     Client("gemini-cli-connect", "generateContent", _MEDIUM, _npm(_GEMINI, "gemini"), _gemini_connected, 1),
+    *(
+        Client(
+            f"pydantic-ai-{kind}",
+            endpoint,
+            _SMALL,
+            _tool("pydantic-ai", "python"),
+            _python(f"pydantic-{kind}", _PYDANTIC),
+        )
+        for kind, endpoint in _PYDANTIC_KINDS.items()
+    ),
     Client("openai-sdk-chat", "chat", _SMALL, _version_of("openai"), _python("openai-chat")),
     Client("openai-sdk-responses", "responses", _SMALL, _version_of("openai"), _python("openai-responses")),
     Client("anthropic-sdk", "messages", _SMALL, _version_of("anthropic"), _python("anthropic")),

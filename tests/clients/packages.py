@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,9 +56,25 @@ def client_python() -> Path:
     return python
 
 
-def python_version(package: str) -> str:
+def python_program(package: str, program: str, python: str = sys.executable) -> tuple[Path, str]:
+    """Returns the program of a Python package, in an environment of its own, and its version; installs it."""
+    name = re.split(r"[=\[]", package)[0]
+    folder = FOLDER / "tools" / name
+    if not (folder / "complete").exists():
+        if shutil.which(python) is None:
+            raise NotInstalled(f"{package} needs {python}")
+        _run([python, "-m", "venv", "--clear", str(folder)], FOLDER)
+        _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", package], FOLDER)
+        (folder / "complete").touch()
+    if not (folder / "bin" / program).exists():
+        raise NotInstalled(f"{package} has no program {program}")
+    return folder / "bin" / program, python_version(name, folder / "bin" / "python")
+
+
+def python_version(package: str, python: Path | None = None) -> str:
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    return subprocess.run([client_python(), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    command = [python or client_python(), "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _run(command: list[str], folder: Path) -> None:

@@ -122,6 +122,32 @@ def langchain(chat_model: Any, prompt: str) -> str:
     return str(state["messages"][-1].text)
 
 
+def pydantic_ai(kind: str, url: str, model: str, key: str, prompt: str) -> str:
+    from pydantic_ai import Agent
+    from pydantic_ai.usage import UsageLimits
+
+    chosen: Any
+    match kind:
+        case "messages":
+            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            chosen = AnthropicModel(model, provider=AnthropicProvider(base_url=url, api_key=key))
+        case "google":
+            from pydantic_ai.models.google import GoogleModel
+            from pydantic_ai.providers.google import GoogleProvider
+
+            chosen = GoogleModel(model, provider=GoogleProvider(base_url=url, api_key=key))
+        case _:
+            from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+            from pydantic_ai.providers.openai import OpenAIProvider
+
+            made: Any = OpenAIResponsesModel if kind == "responses" else OpenAIChatModel
+            chosen = made(model, provider=OpenAIProvider(base_url=f"{url}/v1", api_key=key))
+    agent = Agent(chosen, instructions="You are an agent.", tools=[run_command])
+    return str(agent.run_sync(prompt, usage_limits=UsageLimits(request_limit=_ROUNDS)).output)
+
+
 def main() -> None:
     agent, url, model, key, prompt = sys.argv[1:]
     match agent:
@@ -133,6 +159,8 @@ def main() -> None:
             answer = anthropic(url, model, key, prompt)
         case "agents-chat" | "agents-responses":
             answer = agents(url, model, key, prompt, responses=agent.endswith("responses"))
+        case _ if agent.startswith("pydantic-"):
+            answer = pydantic_ai(agent.removeprefix("pydantic-"), url, model, key, prompt)
         case "langchain-anthropic":
             from langchain_anthropic import ChatAnthropic
 

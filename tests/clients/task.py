@@ -38,7 +38,10 @@ _SUMMARY = re.compile(
 )
 _AGENTS = {"Agent": "general-purpose", "Task": "general-purpose", "task": "general"}
 """Tools that start a sub-agent, and the kind of agent to ask for."""
-_SHELLS = ("exec_command", "shell_command", "shell", "bash", "Bash", "run_shell_command", "run_command")
+_SHELLS = (
+    *("exec_command", "shell_command", "shell", "bash", "Bash", "run_shell_command", "run_command", "Shell"),
+    *("execute_command", "run_terminal_command", "run_commands", "run_in_terminal"),
+)
 
 
 def write_logs(folder: Path) -> None:
@@ -158,6 +161,10 @@ def _command(shell: str, line: str) -> Call:
             return Call(shell, {"cmd": line})
         case "shell":
             return Call(shell, {"command": ["bash", "-c", line]})
-        case "Bash" | "bash":
-            return Call(shell, {"command": line, "description": "Print a log"})
+        case "Bash" | "bash" | "run_shell_command":
+            return Call(shell, {"command": line, "description": "Print a log", "is_background": False})
+        case "execute_command":
+            return Call(shell, {"command": line, "requires_approval": False})
+        case "run_commands":
+            return Call(shell, {"commands": [line]})
     return Call(shell, {"command": line})

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import MemoryStore, SessionService, compact
+from holdfast import MemoryStore, SessionService, compact, preset
+from holdfast.compaction.presets import PRESETS
 from holdfast.messages import decode_all, encode_all, is_foreign_summary
 from holdfast.models import ModelCall, ScriptedModel
 from holdfast.strategies import KeepLast, Summary
@@ -40,6 +41,33 @@ OPENINGS = {
     "pi's document": ("user", f"Another language model worked on this task and produced a summary. Use this:\n{BODY}"),
 }
 each = pytest.mark.parametrize(("role", "text"), OPENINGS.values(), ids=OPENINGS)
+SECTIONS = (
+    "## Current State\n- Working on: the mole at Osterhaven\n\n## Pending Work\n- [ ] Paint the crane red\n\n"
+    "## Key Decisions\n- Heights are in centimetres\n\n## Errors & Resolutions\n- locked → waited"
+)
+FRAMES: dict[str, list[dict[str, Any]]] = {
+    "goat": [
+        {"role": "user", "content": f"[COMPACT SUMMARY]\n{SECTIONS}"},
+        {"role": "assistant", "content": "Understood."},
+    ],
+    "workstream": [{"role": "system", "content": f"Compacted context summary:\n{SECTIONS}"}],
+    "spring": [
+        {"role": "user", "content": "Summarize the conversation we had so far."},
+        {"role": "assistant", "content": SECTIONS},
+    ],
+    "claude code": [{"role": "user", "content": f"{OPENINGS['claude code'][1].partition('Analysis')[0]}{SECTIONS}"}],
+    "codex": [{"role": "user", "content": f"{OPENINGS['codex'][1].partition(BODY)[0]}{SECTIONS}"}],
+    "pi": [{"role": "user", "content": OPENINGS["pi"][1].replace(BODY, SECTIONS)}],
+    "layer": [
+        {
+            "role": "assistant",
+            "content": f"## Session Summary (Compaction Round 1)\n\n### Original Task\nMend it.\n\n{SECTIONS}\n\n"
+            "This summary incorporates context from 2 previous compaction rounds.",
+        }
+    ],
+}
+STATED = ("the mole at Osterhaven", "Paint the crane red", "Heights are in centimetres", "locked → waited")
+SUMMARIZING = [name for name in PRESETS if preset(name).strategy is not None]
 
 
 def talk(first: int, count: int) -> list[dict[str, Any]]:
@@ -93,6 +121,55 @@ def test_s12_model_gets_the_summary_as_the_earlier_one_and_not_as_a_message(role
     summary = texts(result.messages, "openai-chat")[0]
     assert "### The task\nMend the harbour." in summary if text is LAYER else "### The task\nRequest 1" in summary
     assert ("pier.py" in summary, "/srv/: quay.py" in summary) == (text is LAYER, "quay.py" in text)
+
+
+def forgets(call: ModelCall) -> str:
+    """An answer that mentions nothing of what was before, in the form that the prompt asks for."""
+    if "state_delta" in call.prompt:
+        return '{"summary": "KEY FACTS\\n- They talked.", "state_delta": {}}'
+    return "### Current State\n- Working on: it" if "### Completed Work" in call.prompt else "## Done\n- They talked."
+
+
+@pytest.mark.parametrize("carried", [True, False], ids=["messages alone", "checkpoint"])
+@pytest.mark.parametrize("policy", SUMMARIZING)
+@pytest.mark.parametrize("frame", FRAMES)
+def test_h3_items_of_the_summary_survive_a_model_that_forgets_them(frame: str, policy: str, carried: bool) -> None:
+    """In every preset, from every tool; its frame counts as a round and is not the user's task."""
+    messages, checkpoint, result = list(FRAMES[frame]), None, None
+    for start in (1, 13, 25):
+        messages = [*messages, *talk(start, 12)]
+        model = ScriptedModel(forgets, repeat=True)
+        options: dict[str, Any] = {"budget": 8_000, "target": 4_000, "trigger": always, "min_saving": 0.0}
+        previous = {} if carried else {"previous": checkpoint}
+        result = compact(messages, preset=policy, summarizer=model, **options, **previous)
+        messages, checkpoint = list(result.messages), result.checkpoint
+    assert result is not None and result.round == 4
+    shown = "\n".join(texts(messages, "openai-chat"))
+    assert [item for item in STATED if item not in shown] == []
+    assert "COMPACT SUMMARY" not in shown and "Summarize the conversation" not in shown
+    assert "incorporates" not in shown and "- This summary" not in shown
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("frame", FRAMES)
+async def test_frame_appended_to_a_session_is_no_turn(frame: str) -> None:
+    async with SessionService(MemoryStore()) as sessions:
+        session = await sessions.create()
+        await sessions.append(session.id, [*FRAMES[frame], *talk(1, 20)])
+        result = await sessions.compact(session.id, budget=4_000, target=2_600)
+        shown = "\n".join(str(message["content"]) for message in await sessions.context(session.id))
+        assert result.round == 2 and STATED[0] in shown
+        assert "Mend it." in shown if frame == "layer" else "\nRequest 1, please." in shown
+
+
+def test_question_about_something_else_is_the_users() -> None:
+    """Only a question about the conversation itself makes a pair with its reply."""
+    pair = [
+        {"role": "user", "content": "Summarize the README of this repository."},
+        {"role": "assistant", "content": BODY},
+    ]
+    result = compact([*pair, *talk(1, 12)], budget=4_000, target=3_000, estimator="chars/4", trigger=always)
+    assert "Summarize the README" in texts(result.messages, "openai-chat")[0]
 
 
 def test_p22_opencodes_question_and_summary_open_a_context() -> None:

@@ -10,6 +10,7 @@ from client_lists import RULES, aider_requests
 from holdfast.follow import Follower, GivenList, content_digest, count_leading_system
 from holdfast.follow.digest import (
     CACHE_MARKS,
+    CALL_ARGUMENTS,
     CALL_SIGNATURES,
     GENERATED_IDS,
     IN_FIELDS,
@@ -68,6 +69,21 @@ CASES: dict[str, tuple[Tolerance, Json, Json, Json]] = {
         {"role": "user", "content": [{"type": "text", "text": "Read the log of berth 4."}]},
         {"role": "user", "content": "Read the log of berth 4."},
         {"role": "user", "content": "Read the log of berth 5."},
+    ),
+    "Copilot writes the arguments of its calls anew when it resumes": (
+        CALL_ARGUMENTS,
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c", "function": {"name": "read", "arguments": '{"a": 1, "b": 2}'}}],
+        },
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "read", "arguments": '{"b":2,"a":1}'}}]},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "read", "arguments": '{"a":1}'}}]},
+    ),
+    "and in items of Responses": (
+        CALL_ARGUMENTS,
+        {"type": "function_call", "call_id": "c", "name": "read", "arguments": '{"berth": 4}'},
+        {"type": "function_call", "call_id": "c", "name": "read", "arguments": '{"berth":4}'},
+        {"type": "function_call", "call_id": "c", "name": "read", "arguments": '{"berth":5}'},
     ),
     "a program appends a whole reply of Anthropic": (
         REPLY_FIELDS,

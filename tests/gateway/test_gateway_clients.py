@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 import zstandard
 from gateway_harness import RunningGateway, run_gateway
+from raw_http import RawClient, RawMessage, reply_with, run_upstream
 
 from client_lists import aider_requests
 from holdfast import MemoryStore, SessionService
@@ -62,6 +63,114 @@ async def test_title_of_opencode_is_no_session_in_any_protocol() -> None:
             for format, body in bodies.items():
                 assert await post(running, format, body, {"x-session-id": "ses_1"}) == "side_call"
             assert server.refused == [] and await running.sessions.list() == []
+
+
+async def test_words_of_a_side_call_in_a_prompt_or_a_message_are_no_side_call() -> None:
+    system = "You are a coder. Another agent will review your work. Create a structured summary at the end."
+    texts = [
+        "Write a title generator for the harbour's log.",
+        "Summarize the conversation of the pilots, as a structured summary.",
+        "It needs a context compaction: generate a short title for each thread.",
+    ]
+    messages: list[Json] = [{"role": "system", "content": system}]
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            for text in texts:
+                messages.append({"role": "user", "content": text})
+                assert await post(running, "openai-chat", {"messages": messages}, {}) == "unchanged"
+                messages.append({"role": "assistant", "content": "Aye."})
+            [session] = await running.sessions.list()
+            assert len(await running.sessions.events(session.id, kind="message")) == 5
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+async def test_side_call_is_known_by_its_form(format: str) -> None:
+    """No tools, another system prompt, and the conversation's list or one message under the conversation's name."""
+    tool: Json = {"name": "run", "description": "Runs.", "input_schema": {"type": "object"}}
+    if format == "openai-chat":
+        function = {"name": "run", "description": "Runs.", "parameters": {"type": "object"}}
+        tool = {"type": "function", "function": function}
+    talk: list[Json] = [{"role": "user", "content": TASK}, {"role": "assistant", "content": "Aye."}]
+
+    def body(system: str, messages: list[Json], **more: Any) -> Json:
+        if format == "anthropic":
+            return {"system": system, "messages": messages, "max_tokens": 500, **more}
+        return {"messages": [{"role": "system", "content": system}, *messages], **more}
+
+    key = {"x-session-id": "ses_1"}
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            for messages in (talk[:1], [*talk, {"role": "user", "content": "And berth 5."}]):
+                assert await post(running, format, body("Sail.", messages, tools=[tool]), key) == "unchanged"
+            asked = {"role": "user", "content": "Now in three words."}
+            whole = [*messages, {"role": "assistant", "content": "Aye."}, asked]
+            for messages in ([asked], whole[:2] + whole[-1:], whole):
+                outcome = await post(running, format, body("Name it.", messages), key)
+                assert outcome == ("side_call" if messages != whole[:2] + whole[-1:] else "unchanged")
+            [root, *forks] = await running.sessions.list()
+            assert not forks or all(one.parent for one in (root, *forks)[:1])
+
+
+@pytest.mark.parametrize("named", ["system", "user"])
+async def test_conversations_that_begin_with_the_same_words_are_different_sessions(named: str) -> None:
+    """By their system prompt or the end user; each goes on in its own session, also after a restart."""
+    sessions = SessionService(MemoryStore())
+    ok = reply_with(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    async with run_upstream(ok) as upstream:
+        for turns in (1, 2, 3):
+            async with run_gateway(upstream.url, sessions=SessionService(sessions.store)) as running:
+                for name in ("ann", "bob"):
+                    system = f"You serve {name}." if named == "system" else "You serve."
+                    messages: list[Json] = [{"role": "system", "content": system}]
+                    for turn in range(turns):
+                        messages += [{"role": "user", "content": f"Ahoy {turn}."}]
+                        messages += [{"role": "assistant", "content": f"Aye {name}."}]
+                    body: Json = {"messages": messages[:-1]} | ({"user": name} if named == "user" else {})
+                    assert await post(running, "openai-chat", body, {}) == "unchanged"
+        logs = [await sessions.events(one.id, kind="message") for one in await sessions.list()]
+        texts = [json.dumps([event.body["message"]["content"] for event in log]) for log in logs]
+        for name in ("ann", "bob"):
+            assert sum(f"Aye {name}." in text and "Ahoy 2." in text for text in texts) == 1
+        assert not any("Aye ann." in text and "Aye bob." in text for text in texts)
+
+
+async def test_anthropic_on_vertex_and_ollama_are_followed() -> None:
+    """Vertex has the model in the path; Ollama's calls have no ids, and its context is an option of the request."""
+    vertex = "/v1/projects/p/locations/l/publishers/anthropic/models/claude-sonnet-4-5@20250929:streamRawPredict"
+    stream = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+    lines = b'{"message":{"role":"assistant","content":"Aye."},"done":false}\n'
+    lines += b'{"message":{"role":"assistant","content":""},"done":true,"prompt_eval_count":41,"eval_count":2}\n'
+    answer = reply_with(stream + b"%x\r\n%b\r\n0\r\n\r\n" % (len(lines), lines))
+    call = {"function": {"name": "read", "arguments": {"berth": 4}}}
+    words = "The tide turns at noon. " * 40
+    async with run_upstream(answer) as upstream, run_gateway(upstream.url) as running:
+        client = await RawClient.connect(running.url)
+
+        async def ask(path: str, body: Json) -> RawMessage:
+            raw = json.dumps(body).encode()
+            head = [(b"Host", b"localhost"), (b"Content-Length", b"%d" % len(raw))]
+            return await client.send(RawMessage(f"POST {path} HTTP/1.1".encode(), head, raw).to_bytes())
+
+        body: Json = {"anthropic_version": "vertex-2023-10-16", "max_tokens": 9, "messages": []}
+        body["messages"] = [{"role": "user", "content": TASK}]
+        assert (await ask(vertex, body)).get(b"x-holdfast-outcome") == b"unchanged"
+        [session] = await running.sessions.list()
+        assert (session.format, session.model) == ("anthropic", "claude-sonnet-4-5@20250929")
+        other = await ask(vertex.replace("anthropic", "mistralai"), body)
+        assert other.get(b"x-holdfast-outcome") is None
+        signed = await ask("/model/anthropic.claude-sonnet-4-5/converse-stream", body)
+        assert signed.get(b"x-holdfast-outcome") == b"other" and json.loads(upstream.requests[-1].body) == body
+        messages: list[Json] = [{"role": "user", "content": "Read all berths."}]
+        outcomes = []
+        for number in range(12):
+            sent: Json = {"model": "gemma3", "messages": messages, "options": {"num_ctx": 2_000}}
+            outcomes.append((await ask("/api/chat", sent)).get(b"x-holdfast-outcome"))
+            messages += [{"role": "assistant", "content": "", "tool_calls": [call]}]
+            messages += [{"role": "tool", "tool_name": "read", "content": f"Berth {number}. {words}"}]
+        assert outcomes[0] == b"unchanged" and outcomes[-1] == b"compacted"
+        assert len(upstream.requests[-1].body) < len(json.dumps(sent)) / 2
+        assert running.gateway.metrics.usage["input"] == 41 * 12
+        client.close()
 
 
 async def test_conversations_that_begin_alike_are_two_sessions_by_the_clients_own_name() -> None:

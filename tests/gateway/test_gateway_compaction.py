@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import Any
 
 import pytest
 from gateway_harness import FORMATS, ClientConversation, run_gateway
@@ -117,9 +118,10 @@ async def test_unchanged_request_and_side_calls_leave_the_conversation_alone() -
             client = ClientConversation(running.model("openai-chat"))
             client.say("Ahoy.")
             await client.step()
-            title = ClientConversation(running.model("openai-chat"))
-            title.say("Generate a short title for this conversation.")
-            await title.step()
+            titles = "Name the conversation in three words."
+            asked = [{"role": "system", "content": titles}, *client.messages, {"role": "user", "content": "A title."}]
+            create: Any = running.openai().chat.completions.create
+            assert [chunk async for chunk in await create(model="harbor", messages=asked, stream=True)]
             client.say("When is high water?")
             await client.step()
             [session] = await running.sessions.list()

@@ -167,6 +167,37 @@ async def test_task_finishes_while_the_store_fails(
             assert "sk-secret" not in caplog.text and "berth" not in caplog.text
 
 
+@pytest.mark.parametrize("format", ["anthropic", "openai-responses"])
+async def test_task_finishes_while_others_redact_and_delete_and_the_store_fails(
+    format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was redacted is not sent again; a deleted or expired session begins anew; each failure lasts two steps."""
+    monkeypatch.setattr(rewriting, "_RETRY_STORE_SECONDS", 0.0)
+    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 0.3)
+    secret, store = "kelp-4711-harbour", BrokenStore()
+    admin = SessionService(store)
+    with ProviderServer(task, window=WINDOW) as server:
+        async with run_gateway(server.anthropic_url, sessions=SessionService(store), window=WINDOW) as running:
+            client = ClientConversation(running.model(format))
+            client.say(f"Read all berths in order; the password is {secret}.")
+            redacted = deleted = 0
+            for number in range(1, STEPS + 2):
+                store.fault = "down" if number in (4, 5, 20, 21) else ""
+                if number == 9:
+                    redacted = len(server.requests)
+                    for record in await admin.list():
+                        await admin.redact_text(record.id, secret)
+                if number in (14, 15, 24):
+                    deleted = deleted or len(server.requests)
+                    for record in await admin.list():
+                        await admin.delete(record.id)
+                reply = await client.step([result(number)] if number <= STEPS else [])
+            assert reply.text == "All berths are read." and server.refused == []
+            assert all(secret not in json.dumps(one.body) for one in server.requests[redacted:deleted])
+            for record in await admin.list():
+                assert await admin.verify(record.id) == []
+
+
 async def test_store_that_failed_is_not_waited_for_with_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
     store = BrokenStore()
     monkeypatch.setattr(rewriting, "_STORE_SECONDS", 0.05)
@@ -213,8 +244,9 @@ async def test_locked_or_full_database_delays_no_request_and_is_used_again(
                 await _allow_pages(sessions, 100_000)
                 client.say("Four.")
                 await client.step()
-                counts = running.gateway.metrics.requests
-                assert counts["openai-chat", "failed"] == 2 and counts["openai-chat", "unchanged"] == 2
+                metrics = running.gateway.metrics
+                assert metrics.failures["unwritten"] + metrics.failures["decision"] == 2
+                assert metrics.failures["unwritten"] >= 1
                 [session] = await sessions.list()
                 events = await sessions.events(session.id, kind="message")
                 assert [event.body["message"]["content"][:4] for event in events][::2] == [

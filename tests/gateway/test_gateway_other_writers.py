@@ -160,10 +160,10 @@ async def test_what_was_redacted_is_not_sent_again_although_the_client_sends_it(
             edited.messages = client.messages[:3]
             edited.say("Stop. Which berth was that?")
             await edited.step()
-            title = ClientConversation(running.model("openai-chat"))
-            title.messages = list(client.messages)
-            title.say("Generate a short title for this conversation.")
-            await title.step()
+            title: list[Any] = [{"role": "system", "content": "Name the conversation."}, *client.messages]
+            create: Any = running.openai().chat.completions.create
+            title.append({"role": "user", "content": "In three words."})
+            assert [chunk async for chunk in await create(model="harbor", messages=title, stream=True)]
             await steps(client, 5, 10)
             await undo(admin, record.id)
             await steps(client, 11, 11)

@@ -38,6 +38,32 @@ def test_recalled_command_excludes_heredocs(command: str, expected: str) -> None
     assert recalled(command) == expected
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ('bd create --description "Mend load_tides and parse_table" -p 1', "bd create --description  -p 1"),
+        ("git commit -m 'mend load_tides' tides.py", "git commit -m  tides.py"),
+        ('gh pr create --title="load_tides" --body "a \\"b\\" c"', "gh pr create --title= --body "),
+        ("# now load_tides\npytest tides.py  # not parse_table", "\npytest tides.py  "),
+        ("gh issue view #412", "gh issue view #412"),
+        ("sed -n '1200,1350p' tides.py", "sed -n  tides.py"),
+        ("head -n 2000 tides.py | tail -c +4000", "head  tides.py | tail "),
+        ("head -n tides.py", "head -n tides.py"),
+        ("pip install -q numpy==2.1.0 pandas && pytest tides.py", "pip install && pytest tides.py"),
+        ("pip install -r tides_required.txt", "pip install -r tides_required.txt"),
+        ("pip install -e ./tides.py", "pip install -e ./tides.py"),
+    ],
+)
+def test_what_a_command_newly_says_or_chooses_is_not_recalled(command: str, expected: str) -> None:
+    """Prose for others, ranges of lines, and packages, which are installed by their public names."""
+    assert recalled(command) == expected
+
+
+@pytest.mark.parametrize("unit", ['--body "', "pip install a ", "sed -n '1,", "# ", "-m '"])
+def test_texts_that_a_command_writes_are_found_in_linear_time(unit: str) -> None:
+    assert recalled("ls; " + unit * (1_000_000 // len(unit))).startswith("ls")
+
+
 def test_recalled_patch_is_old_side() -> None:
     assert recalled(PATCH).split() == ["harbor/tides.py", "table", "=", "parse_table(path)"]
     (made,) = call("apply_patch", input=PATCH).calls

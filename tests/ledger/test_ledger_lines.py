@@ -84,3 +84,15 @@ def test_find_error_lines_keeps_leading_numbers() -> None:
 def test_test_that_passed_is_no_error_whatever_its_name(line: str) -> None:
     failed = "FAIL: TestMoor/two_ships_returns_error"
     assert list(find_error_lines(f"{line}\n{failed}")) == [(2, failed)]
+
+
+def test_quoted_text_is_split_at_its_escaped_line_ends() -> None:
+    """An issue's text in a JSON string is one long line; its lines are whole."""
+    body = r"\n".join(["# Moorings drift", "", *(f"- berth_{n} drifts at the tide of day {n}" for n in range(12))])
+    split = split_lines(f'{{"title": "drift", "body": "{body}"}}')
+    assert ("- berth_3 drifts at the tide of day 3", True) in [(line, whole) for _, line, whole in split]
+
+
+def test_backslashes_inside_a_path_are_no_line_ends() -> None:
+    text = r"C:\new\notes\next " * 30
+    assert all(line.startswith("C:") for _, line, _ in split_lines(text))

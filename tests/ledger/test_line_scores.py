@@ -1,4 +1,4 @@
-"""Features and scores of lines that may be edited or written again (H3)."""
+"""Scores of lines that may be edited or written again (H3)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ import pytest
 from ledger_helpers import Messages, assistant, tool_use, user
 
 from holdfast.ledger import HistoryExtractor, scoring
-from holdfast.ledger.scoring import (
-    EDITED_WEIGHT,
-    OWN_FEATURES,
-    REUSED_WEIGHT,
-    SHARED_FEATURES,
-    LineScores,
-    line_features,
-    score_lines,
-    score_names,
-)
-from holdfast.ledger.weights import Curve
+from holdfast.ledger.entries import decay
+from holdfast.ledger.scoring import EDITED_WEIGHT, REUSED_WEIGHT, LineScores, score_lines, score_names
 from holdfast.messages import decode_all
 
 FILE = """\
@@ -37,14 +28,6 @@ def noted(*messages: Messages) -> HistoryExtractor:
     return history
 
 
-def features(history: HistoryExtractor) -> dict[str, dict[str, float]]:
-    found = line_features(history, score_names(history), ROOM)
-    return {
-        line.text: dict(zip((*SHARED_FEATURES, *OWN_FEATURES), shared + own, strict=True))
-        for line, shared, own in found
-    }
-
-
 ROOM = 4_000
 
 
@@ -57,19 +40,21 @@ READ = tool_use("1", "Read", FILE, file_path="/srv/harbour.go")
 
 def test_line_in_function_mentioned_by_assistant_scores_higher() -> None:
     history = noted([user("Mend it.")], READ, [assistant("The fault must be in castOff.")])
-    seen = features(history)
-    assert seen["\tropes := countRopes(berth)"]["below_said"] > 0
-    assert seen["\tboats := countBoats(berth)"]["below_said"] == 0
     scores = score_lines(history, score_names(history), ROOM)
     assert total(scores, "\treturn ropes") > total(scores, "\treturn boats")
 
 
-def test_line_read_often_has_higher_occurrence_feature() -> None:
+def test_line_read_often_is_likelier_to_be_edited() -> None:
     again = tool_use("2", "Read", "\treturn ropes\n\treturn ropes", file_path="/srv/quay.go")
     history = noted([user("Mend it.")], READ, again)
     assert history.lines["\treturn ropes"].occurrences == 3
     assert history.lines["\treturn boats"].occurrences == 1
-    assert features(history)["\treturn ropes"]["times"] > features(history)["\treturn boats"]["times"]
+    edited = score_lines(noted([user("Mend it.")], READ, again), {"x": 1.0}, ROOM).edited
+    once = score_lines(noted([user("Mend it.")], READ), {"x": 1.0}, ROOM).edited
+    assert (
+        edited["\treturn ropes"] / edited["\tropes := countRopes(berth)"]
+        > once["\treturn ropes"] / once["\tropes := countRopes(berth)"]
+    )
 
 
 def test_line_changed_starts_without_occurrences() -> None:
@@ -89,8 +74,8 @@ def test_score_lines_reaches_further_back_with_more_room() -> None:
 
 @pytest.fixture
 def even_odds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models that give every line the probability 1/2."""
-    monkeypatch.setattr(scoring, "line_curves", lambda model, features: (Curve.of(0.0),) * len(features))
+    """Every line has the probability 1/2."""
+    monkeypatch.setattr(scoring, "_line_chances", lambda *line: (0.5, 0.5))
 
 
 WORTH = {"countRopes": 0.75, "castOff": 0.25}
@@ -108,17 +93,25 @@ def test_weight_of_lines_is_shared_by_all_that_may_be_needed(even_odds: None) ->
     assert 0 < many.per_character < few.per_character / 5
 
 
-def test_text_to_be_written_again_weighs_more_where_most_names_have_room(even_odds: None) -> None:
+def test_lines_have_more_weight_where_most_names_have_room(even_odds: None) -> None:
     little, enough, twice = (score_lines(noted(READ), WORTH, room) for room in (1_000, ROOM, 2 * ROOM))
     assert little == enough
-    assert sum(twice.edited.values()) == pytest.approx(EDITED_WEIGHT)
+    assert sum(twice.edited.values()) == pytest.approx(2 * EDITED_WEIGHT)
     assert sum(twice.reused.values()) == pytest.approx(2 * REUSED_WEIGHT)
     assert twice.per_character == pytest.approx(2 * enough.per_character)
 
 
+def test_lines_have_no_more_weight_in_a_small_part_of_a_long_history(even_odds: None) -> None:
+    """In a tenth of it most names do not have room, however large that is."""
+    long = tool_use("2", "Bash", "\n".join(f"tide {n} is {n * 7} feet high" for n in range(27_000)), command="tides")
+    few = [score_lines(noted(READ, long), WORTH, room) for room in (ROOM, 4 * ROOM)]
+    assert sum(few[1].reused.values()) == pytest.approx(sum(few[0].reused.values()))
+    assert sum(few[1].edited.values()) == pytest.approx(EDITED_WEIGHT)
+
+
 def test_few_lines_are_not_worth_more_than_a_certain_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hardly anything is likely to be needed, scores are not scaled up."""
-    monkeypatch.setattr(scoring, "line_curves", lambda model, features: (Curve.of(-30.0),) * len(features))
+    monkeypatch.setattr(scoring, "_line_chances", lambda *line: (1e-9, 1e-9))
     scores = score_lines(noted(READ), WORTH, ROOM)
     assert total(scores) < 1e-6
     assert scores.per_character == pytest.approx(REUSED_WEIGHT)
@@ -137,7 +130,7 @@ def test_without_files_nothing_is_to_be_edited_or_written_again(even_odds: None)
         [user("Tell me of ropes."), assistant("A rope of hemp holds 12 tons.\nA rope of steel holds more.")]
     )
     scores = score_lines(history, WORTH, ROOM)
-    assert scores.edited and not total(scores)
+    assert not total(scores)
     assert scores.per_character > 0
 
 
@@ -147,3 +140,9 @@ def test_words_of_the_user_are_not_expected_to_be_written_again(even_odds: None)
     scores = score_lines(history, WORTH, ROOM)
     assert not scores.reused[asked]
     assert scores.reused["The fault must be in castOff."]
+
+
+@pytest.mark.parametrize("age", [-30, -5, -1, 0])
+def test_what_is_newer_than_the_clock_is_as_young_as_can_be(age: int) -> None:
+    """At -5 of 5 it was a division by zero: a note that is read back may be newer than the messages read so far."""
+    assert decay(age, 5) == 1.0

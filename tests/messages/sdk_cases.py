@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+import pytest
 from sdk_samples import Words, sample, samples
 from sdk_stands import STANDS, Role, Stands
 from sdk_types import Json, SdkType, sdk_types
@@ -77,6 +78,29 @@ def one_of_each() -> tuple[Case, ...]:
     for case in cases():
         found.setdefault(case.type.id, []).append(case)
     return cases() if WHOLE else tuple(some[fixed_number(id) % len(some)] for id, some in found.items())
+
+
+def each_of(chosen: Sequence[Case]) -> Callable[[Callable[[Case], None]], Callable[[str], None]]:
+    """Runs a test of one sample for all chosen ones, a type at a time: thousands of tests take longer to collect than
+    to run."""
+    by_type: dict[str, list[Case]] = {}
+    for case in chosen:
+        by_type.setdefault(case.type.id, []).append(case)
+
+    def for_types(test: Callable[[Case], None]) -> Callable[[str], None]:
+        @pytest.mark.parametrize("type_id", by_type)
+        def run(type_id: str) -> None:
+            for case in by_type[type_id]:
+                try:
+                    test(case)
+                except BaseException as error:
+                    error.add_note(f"The sample is {case.id}.")
+                    raise
+
+        run.__name__, run.__doc__ = test.__name__, test.__doc__
+        return run
+
+    return for_types
 
 
 def fixed_number(name: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from boundary_wire import HI, PROFILES, AiSdk, Chat, Claude, Gemini, Messages, Responses
 
-from holdfast import check
+from holdfast import check, repair
 from holdfast.errors import InvalidInput, UnknownFormat
 from holdfast.messages import decode_all
 from judge import judge
@@ -22,6 +22,15 @@ ORPHAN = [Chat.user, Chat.results("ghost")]
 def test_check_format_accepts_aliases(alias: str, profile: str) -> None:
     messages = ORPHAN if profile == "openai-chat" else [Claude.user, Claude.reply]
     assert check(messages, alias) == check(messages, profile)
+
+
+def test_check_and_repair_detect_the_format() -> None:
+    """As `compact` does."""
+    for messages, format in ((ORPHAN, "openai-chat"), ([Claude.user, Claude.reply, Claude.reply], "anthropic")):
+        assert check(messages) == check(messages, format)
+        assert repair(messages) == repair(messages, format)
+    assert check(ORPHAN) and not check(repair(ORPHAN))
+    assert [problem.rule for problem in check([{"role": "lighthouse", "content": "?"}])] == ["malformed"]
 
 
 @pytest.mark.parametrize("profile", ["morse", "", "OpenAI", "common"])

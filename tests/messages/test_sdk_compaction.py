@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import pytest
-from sdk_cases import Case, fixed_number, forms
+from sdk_cases import Case, each_of, fixed_number, forms
 from sdk_changes import unsound
 from sdk_conversations import conversation
 
@@ -54,7 +53,7 @@ def ways_of(case: Case) -> list[tuple[str, int]]:
     return [(name, 3 if name == "prune" else (number + step) % 2 * 3) for step, name in enumerate(chosen)]
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in forms()])
+@each_of(forms())
 def test_sdk_type_survives_compaction_whole(case: Case) -> None:
     found: dict[str, list[str]] = {}
     for name, after in ways_of(case):

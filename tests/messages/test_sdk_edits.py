@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from sdk_cases import Case, forms
+from sdk_cases import Case, each_of, forms
 from sdk_changes import Change, changes, is_edit
 from sdk_conversations import conversation
 from sdk_types import Json, conforms_to_sdk
@@ -22,7 +22,7 @@ from holdfast.messages import (
     without_generated_id,
 )
 
-each_case = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in forms()])
+each_case = each_of(forms())
 SHORT = "[cleared]"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sdk_cases import Case, fixed_number, forms, one_of_each
+from sdk_cases import Case, each_of, fixed_number, forms, one_of_each
 from sdk_changes import Change, changes, own_strings, unsound
 from sdk_conversations import Conversation, conversation
 from sdk_types import conforms_to_sdk
@@ -80,7 +80,7 @@ async def test_sdk_type_redacted_keeps_its_place(case: Case, store: Any) -> None
     assert {text for text in left if "\n" in text} == set()
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in forms()])
+@each_of(forms())
 def test_sdk_type_without_its_content_is_of_its_type(case: Case) -> None:
     """What names a setting of a provider stays: any other text there is refused."""
     given = conversation(case)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal, TypedDict
 
-import pytest
-from sdk_cases import Case, cases
+from sdk_cases import Case, cases, each_of
 from sdk_conversations import conversation
 from sdk_stands import INSIDE, SERVER_TOOLS, STANDS
 from sdk_types import SdkType, alternatives, fields_of, nested_types, package_of, received_tags, sdk_types, values_of
@@ -15,7 +14,7 @@ from holdfast import check
 from holdfast.messages import COMMON, decode_all, encode_all
 from judge import judge
 
-each_case = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases()])
+each_case = each_of(cases())
 
 # -- the tables -------------------------------------------------------------------------------------------
 

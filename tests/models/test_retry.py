@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from holdfast.models import RetryWait, ScriptedAgentModel, step_with_retry
-from holdfast.models.calls import Failure, Limits, ReplyDelta, StepCall, StepReply
+from holdfast.models.calls import Failure, Limits, ReplyDelta, StepCall, StepReply, retry_limits
 from virtual_time import run_in_virtual_time
 
 pytestmark = pytest.mark.anyio
@@ -64,9 +64,10 @@ class UnreliableModel:
 
 
 @pytest.mark.parametrize("kind", ["text", "reasoning", "call"])
-async def test_step_with_retry_no_retry_after_text_was_shown(kind: Any) -> None:
+async def test_step_with_retry_asks_again_after_a_reply_that_broke_off(kind: Any) -> None:
     answer, deltas, waits = await run_step(UnreliableModel(ReplyDelta(kind, "I lo")))
-    assert (answer, deltas, waits) == (CUT, [ReplyDelta(kind, "I lo")], [])
+    assert (answer.text, deltas) == ("whole", [ReplyDelta(kind, "I lo")] * 2)
+    assert [(wait.why, wait.streamed) for wait in waits] == [("cut", 4)]
 
 
 async def test_step_with_retry_empty_delta_does_not_prevent_retry() -> None:
@@ -85,10 +86,16 @@ def test_step_with_retry_every_delta_restarts_the_timeout() -> None:
     assert (answer.kind, answer.why) == ("timeout", "no data for 60 s")
 
 
-def test_step_with_retry_deadline_ends_the_step() -> None:
-    endless = UnreliableModel(*[ReplyDelta("text", "on and ")] * 1_000, every=1)
-    answer, deltas, _ = run_in_virtual_time(run_step, endless, Limits(timeout=60, deadline=90.5))
-    assert (answer.kind, answer.why, len(deltas)) == ("timeout", "the deadline of 90.5 s passed", 90)
+def test_step_with_retry_lasts_for_minutes_from_the_first_failure() -> None:
+    """Waits grow to half a minute; a reply may take longer than the deadline."""
+    dead = ScriptedAgentModel(Failure("transport", "down"), repeat=True)
+    answer, _, waits = run_in_virtual_time(run_step, dead, retry_limits(600))
+    assert answer == Failure("transport", "down") and 20 <= len(waits) <= 40
+    assert max(wait.seconds for wait in waits) <= 30 and 540 < sum(wait.seconds for wait in waits) < 600
+    asked = ScriptedAgentModel([Failure("transport", "busy", 300.0), "third"])
+    assert run_in_virtual_time(run_step, asked, retry_limits(600))[0].text == "third"
+    slow = UnreliableModel(*[ReplyDelta("text", "on and ")] * 1_000, every=1)
+    assert run_in_virtual_time(run_step, slow, retry_limits(90))[0].text == "whole"
 
 
 async def test_step_with_retry_exception_is_a_failure_without_secrets() -> None:

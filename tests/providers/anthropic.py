@@ -14,7 +14,7 @@ from tests.providers.tools import wrong_tools
 from judge import judge
 
 name = "anthropic"
-_KNOWN = "model messages system max_tokens temperature stream metadata stop_sequences tools cache_control"
+_KNOWN = "model messages system max_tokens temperature stream metadata stop_sequences tools cache_control output_config"
 _TYPES = {
     401: "authentication_error",
     403: "permission_error",

@@ -15,7 +15,7 @@ from judge import judge
 
 name = "gemini"
 _KNOWN = "model contents systemInstruction generationConfig safetySettings tools"
-_CONFIG = "temperature maxOutputTokens topP topK stopSequences candidateCount"
+_CONFIG = "temperature maxOutputTokens topP topK stopSequences candidateCount responseMimeType responseJsonSchema"
 _STATUS = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",

@@ -13,7 +13,7 @@ from tests.providers.tools import wrong_tools
 from judge import judge
 
 name = "openai-chat"
-_KNOWN = "model messages stream stream_options temperature max_tokens max_completion_tokens store tools"
+_KNOWN = "model messages stream stream_options temperature max_tokens max_completion_tokens store tools response_format"
 _TYPES = {401: "authentication_error", 429: "rate_limit_error", 404: "not_found_error"}
 _FINISH = {"stop": "stop", "length": "length", "tool_call": "tool_calls", "refused": "content_filter"}
 

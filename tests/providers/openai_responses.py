@@ -17,7 +17,7 @@ from judge import judge
 __all__ = ["broken", "closing", "error", "key", "name", "opening", "overflow", "piece", "read", "refuse"]
 
 name = "openai-responses"
-_KNOWN = "model input instructions stream temperature max_output_tokens store include tools"
+_KNOWN = "model input instructions stream temperature max_output_tokens store include tools text"
 _ENCRYPTED = "reasoning.encrypted_content"
 
 

@@ -54,7 +54,7 @@ async def path(tmp_path: Path) -> str:
 async def test_h1_mcp_client_finds_and_reads_archived_events(path: str) -> None:
     async with connected(path) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"search", "read", "restore", "sessions"}
+        assert set(tools) == {"search", "read", "restore", "undo", "fork", "sessions"}
         assert tools["read"].input_schema["required"] == ["ref", "session"]
         read_only = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
         assert read_only == {"search", "read", "sessions"}
@@ -80,7 +80,7 @@ async def test_mcp_sessions_long_list_gives_next_offset(path: str) -> None:
 async def test_mcp_server_for_one_session_needs_no_session_argument(path: str) -> None:
     async with connected(path, "--session", "s") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"search", "read", "restore"}
+        assert set(tools) == {"search", "read", "restore", "undo", "fork"}
         assert "session" not in tools["read"].input_schema["properties"]
         assert (await tool_text(client, "search", query="quarkling", role="assistant")).startswith("#4 assistant")
         assert (await tool_text(client, "read", ref="#4")).endswith("so the quarkling check fails.")
@@ -107,9 +107,9 @@ async def test_mcp_errors_are_readable_results(path: str) -> None:
             ("read", {"ref": "#3@" + "9" * 5_000, "session": "s"}, "is not a reference"),
             ("read", {"ref": "#3", "session": "x" * 100_000}, "check the id, or create it first."),
             ("search", {"query": "x", "session": "nowhere"}, "no session 'nowhere'"),
-            ("read", {"ref": "#4"}, "The reference needs a session: pass its id as `session`"),
+            ("read", {"ref": "#4"}, "The call needs a session: pass its id as `session`"),
             ("read", {"ref": "#99", "session": "s"}, "it has #1 to #15"),
-            ("write", {}, "no tool 'write': use one of search, read, restore, sessions"),
+            ("write", {}, "no tool 'write': use one of search, read, restore, undo, fork, sessions"),
         ):
             answer = await tool_text(client, name, **arguments)
             assert answer.startswith("Error: ") and words in answer, answer
@@ -129,9 +129,25 @@ async def test_h1_mcp_client_restores_an_archived_message(path: str) -> None:
         again = await tool_text(client, "restore", ref="#4", session="s")
         assert again.startswith("Error: ") and "is in the context already" in again
         missing = await tool_text(client, "restore", ref="#4")
-        assert missing == "Error: The reference needs a session: pass its id as `session`; `sessions` lists them."
+        assert missing == "Error: The call needs a session: pass its id as `session`; `sessions` lists them."
     async with SessionService(SQLiteStore(path)) as service:
         assert "the quarkling check fails" in (await service.context("s")).messages[-1]["content"]
+
+
+async def test_mcp_takes_a_part_of_an_id_and_undoes_and_forks(path: str) -> None:
+    async with SessionService(SQLiteStore(path)) as service:
+        compacted = (await service.context("other")).tokens
+    async with in_process(path) as client:
+        assert (await tool_text(client, "read", ref="#4", session="oth")).endswith("so the quarkling check fails.")
+        undone = await tool_text(client, "undo", session="her")
+        assert undone.startswith(f"The last compaction of other is undone: {compacted:,} → ")
+        assert (await tool_text(client, "undo", session="oth")).startswith("Error: ")
+        forked = await tool_text(client, "fork", session="oth", at="#4")
+        assert forked.startswith("Created session ") and forked.endswith(" from other up to #4.")
+        assert "has #1 to #16" in await tool_text(client, "fork", session="oth", at="#99")
+    async with SessionService(SQLiteStore(path)) as service:
+        assert (await service.context("other")).tokens > compacted
+        assert len(await service.context(forked.split()[2])) == 4
 
 
 async def test_mcp_restore_refuses_a_message_that_is_too_large(path: str) -> None:

@@ -397,3 +397,24 @@ def test_s2_equal_messages_in_repaired_history_are_distinguished() -> None:
     result = run([user(30), calls("c1"), *same * 6], STRATEGIES["whole"](), writes("they talked"))
     assert len(result.messages) == 2
     assert (len(result.kept), result.removed) == (1, 13)
+
+
+def test_h3_state_is_verified_like_its_summary() -> None:
+    """An artifact and a decision that never stood in the log leave text and state, with a remark; open tasks stay."""
+    delta = {
+        "artifacts": ["dist/ghost.tar", "src/tides.py"],
+        "key_decisions": ["Build with `make ghost_target`", "Heights are in centimetres"],
+        "open_questions": ["Who paints it?"],
+        "risks": ["ghost_table.lock may stay"],
+        "tasks": [{"text": "Write ghost_test.py", "status": "open"}],
+    }
+    model = ScriptedModel(json.dumps({"summary": "KEY FACTS\n- They read src/tides.py", "state_delta": delta}))
+    history = [user(40, "please mend src/tides.py, heights in centimetres"), *talk(1, 12)]
+    result = run(history, StateSummary(4), model)
+    assert result.outcome is Outcome.COMPACTED
+    for text in (shown(result), json.dumps(result.checkpoint.carry.state)):
+        assert [name for name in ("ghost.tar", "ghost_target", "ghost_table") if name in text] == []
+        assert "src/tides.py" in text and "Heights are in centimetres" in text and "Write ghost_test.py" in text
+    remark = next(text for text in result.remarks if "do not occur in the history" in text)
+    assert all(name in remark for name in ("dist/ghost.tar", "ghost_target", "ghost_table.lock"))
+    assert "[a" not in remark.partition(";")[0]

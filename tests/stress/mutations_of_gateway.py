@@ -62,7 +62,7 @@ GATEWAY = (
     mutation(
         "side calls are stored in the conversation",
         "gateway/rewriting.py",
-        "and not is_side_call(body, last, leading))",
+        "and not self._is_side_call(body, match, last, leading))",
         "and True)",
         f"{COMPACTION}::test_unchanged_request_and_side_calls_leave_the_conversation_alone",
     ),

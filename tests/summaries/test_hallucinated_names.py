@@ -225,3 +225,28 @@ def test_free_text_summary_has_no_empty_headings() -> None:
     messages = [{"role": role, "content": "about the piers " * 90} for _ in range(9) for role in ("user", "assistant")]
     result = compact(preset="goat", messages=messages, trigger=always, summarizer=model)
     assert result.summary == "## Done\n- They talked.\n\n## Next\n- Talk on."
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ('- The user said "sink all the ships"', False),
+        ('- The user said "mend the API"', True),
+        ("- The user said „mend the api of“", True),
+        ("- Ran `make ghost --all`", False),
+        ("- Ran `mend  the API`", True),
+        ('- It is "quite done"', True),
+    ],
+)
+def test_quotations_and_commands_are_verified_too(line: str, known: bool) -> None:
+    """A quotation of at least three words, or a command of at least two; blanks and capitals do not count."""
+    found = remove_hallucinated_names(f"## Done\n- All is well\n{line}", lambda: HISTORY)
+    assert (line in found.text) == known
+    assert bool(found.remarks) == (not known)
+
+
+def test_id_of_an_item_is_no_name_and_lists_in_capitals_end_a_plan() -> None:
+    text = "OPEN QUESTIONS:\n- [q1] ghost_table?\n\nARTIFACTS:\n- [a2] ghost.tar\n- [a3] tides.py"
+    found = remove_hallucinated_names(text, lambda: HISTORY)
+    assert found.text == text.replace("- [a2] ghost.tar\n", "")
+    assert found.hallucinated == ("ghost.tar", "ghost_table")

@@ -14,7 +14,7 @@ from holdfast.models import Failure
 from holdfast.models.calls import Answer
 from holdfast.summaries import RejectedSummary, StateText, SummaryDraft, SummaryInput, SummaryTranscript
 from holdfast.summaries.state import LIST_CAPS, WorkstreamState
-from holdfast.summaries.state_writer import CHUNK_CHARACTERS, ROLLUP_TOKENS
+from holdfast.summaries.state_writer import CHUNK_CHARACTERS, ROLLUP_TOKENS, answer_schema
 from holdfast.summaries.transcript import SummaryTranscriptEntry
 
 FACTS = "KEY FACTS:\n- The pier is mended\n\nCONVERSATION FLOW:\n- Asked, answered\n\nOPEN THREADS:\n- none"
@@ -153,28 +153,38 @@ def test_w6_overflowing_chunk_is_reduced_and_remarked_once() -> None:
 # -- invalid answers ------------------------------------------------------------------------------------
 
 NO_DELTA = json.dumps({"summary": FACTS})
-WRONG = json.dumps({"summary": FACTS, "state_delta": {"tasks": [{"text": 7}]}})
 
 
-@pytest.mark.parametrize("wrong", [NO_DELTA, WRONG, FACTS, answer().replace("}}", "}")[:-1]])
-def test_w5_invalid_delta_is_requested_once_more(wrong: str) -> None:
-    """The summary is taken from the first answer, the delta from the second."""
+@pytest.mark.parametrize("wrong", [NO_DELTA, FACTS, answer().replace("}}", "}")[:-1]])
+def test_w5_answer_without_a_delta_is_requested_once_more(wrong: str) -> None:
+    """As every answer that cannot be used; the next one replaces it."""
     run = Run(summary_input(), wrong, answer("KEY FACTS: other words", risks=["Storm"]))
-    assert [call.purpose for call in run.calls] == ["summary", "repair"]
-    assert wrong in run.calls[1].prompt
-    assert run.draft.text == FACTS
+    assert "Your last answer could not be used" in run.calls[1].prompt
+    assert run.draft.text == "KEY FACTS: other words"
     assert [item.text for item in run.state.risks] == ["Storm"]
     assert run.draft.remarks == ()
 
 
-@pytest.mark.parametrize("again", [WRONG, "no", Failure("timeout", "too slow")])
-def test_w5_rejected_delta_leaves_state_and_keeps_summary(again: Answer | str) -> None:
+@pytest.mark.parametrize("again", [FACTS, NO_DELTA, "no", Failure("timeout", "too slow")])
+def test_w5_answer_in_prose_leaves_state_and_is_the_summary(again: Answer | str) -> None:
     before = Run(summary_input(), answer(risks=["Storm"])).draft.state
-    run = Run(summary_input(state=before), WRONG, again, answer())
+    run = Run(summary_input(state=before), FACTS, again, answer())
     assert len(run.calls) == 2
-    assert (run.draft.text, run.draft.state) == (FACTS, before)
+    assert (run.draft.text, run.draft.state) == ("no" if again == "no" else FACTS, before)
     (remark,) = run.draft.remarks
-    assert remark.startswith("the state delta could not be parsed and was ignored: ")
+    assert remark.startswith("of the state delta, this was ignored: ")
+
+
+def test_w5_entry_that_cannot_be_read_is_remarked_and_the_others_are_merged() -> None:
+    wrong = json.dumps({"summary": FACTS, "state_delta": {"tasks": [{"text": 7}, "Mend K7"]}})
+    run = Run(summary_input(), wrong)
+    assert [item.text for item in run.state.tasks] == ["Mend K7"]
+    assert run.draft.remarks == ("of the state delta, this was ignored: an entry of `tasks` cannot be read",)
+
+
+def test_w5_data_is_requested_by_a_schema() -> None:
+    (call,) = Run(summary_input(), answer()).calls
+    assert call.schema == answer_schema()
 
 
 def test_answer_without_summary_fails() -> None:
@@ -182,11 +192,6 @@ def test_answer_without_summary_fails() -> None:
     assert run.result == RejectedSummary(
         "answer", "it holds no summary", remarks=('the answer was rejected: {"summary": " "}',)
     )
-
-
-def test_repair_answer_is_capped_by_the_window() -> None:
-    run = Run(summary_input(summarizer_window=4_000), WRONG, answer())
-    assert [call.max_tokens for call in run.calls] == [1_700, 1_700]
 
 
 # -- roll-up (W7) --------------------------------------------------------------------------------------------------

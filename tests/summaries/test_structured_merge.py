@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.summaries.structured import CompletedWork, RemovedItem, SummarySections, render_body
 from holdfast.summaries.structured_extra import ExtraSection
-from holdfast.summaries.structured_merge import MergedSections, dropped_items, merge_sections, trim_to_fit
+from holdfast.summaries.structured_merge import MergedSections, dropped_items, merge_sections, trim_to_fit, with_ids
 from holdfast.summaries.structured_parse import parse_sections
 
 LISTS = ("pending", "decisions", "constraints", "errors", "context")
@@ -70,14 +70,14 @@ def test_merge_accepts_removal_with_a_reason(section: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("Add the index to the users table", "Add an index to users table"),
+        ("Add the index to the table", "Add the users index to the table"),
         ("Heights are kept in centimetres", "All heights are kept in centimetres (integers)"),
         ("Alle Höhen in Zentimetern speichern", "alle Höhen als Zentimeter speichern, in Zentimetern"),
-        ("所有高度以厘米为单位保存", "所有高度都以厘米为单位保存"),
+        ("所有高度以厘米为单位保存。", "**所有高度以厘米为单位保存**（整数）"),
         ("يجب حفظ الارتفاعات بالسنتيمتر", "يجب حفظ كل الارتفاعات بالسنتيمتر"),
     ],
 )
-def test_merge_reworded_item_is_the_same_item_in_any_language(before: str, after: str) -> None:
+def test_merge_item_with_all_words_of_an_earlier_one_is_the_same_item(before: str, after: str) -> None:
     assert merged("decisions", [before], [after]) == MergedSections(SummarySections(decisions=(after,)))
 
 
@@ -91,10 +91,43 @@ def test_merge_reworded_item_is_the_same_item_in_any_language(before: str, after
         ("Mend src/a.py and src/b.py now", "Mend src/a.py now and go on"),
         ("检查泊位7的潮汐表", "检查泊位8的潮汐表"),
         ("Ask the office about rope", "Paint the boat"),
+        ("Add the index to the users table", "Add an index to users table"),
+        ("所有高度以厘米为单位保存", "所有高度都以厘米为单位保存"),
     ],
 )
-def test_merge_items_with_other_exact_tokens_are_different(before: str, after: str) -> None:
+def test_merge_items_with_other_words_are_different(before: str, after: str) -> None:
     assert merged("pending", [before], [after]).sections.pending == (before, after)
+
+
+def test_merge_item_named_by_its_id_is_updated_moved_or_kept() -> None:
+    """In whatever words, and wherever the answer puts it; an id alone repeats the item, an unknown one is new."""
+    before = SummarySections(
+        completed=(CompletedWork("a.py", "Created", "tides"),),
+        decisions=("Add the index to the users table",),
+        pending=("Mend berth K6", "Paint the boat", "Ask the office"),
+    )
+    assert with_ids(before).pending[1] == "[p2] Paint the boat"
+    after = SummarySections(
+        completed=(CompletedWork("[w1]"), CompletedWork("[p2] the hull", "Done")),
+        decisions=("[d1] 用户表需要索引", "[d9] Use metres"),
+        pending=("[p3]", "[p1] The sixth one, by Friday"),
+    )
+    assert merge_sections(before, after) == MergedSections(
+        SummarySections(
+            completed=(before.completed[0], CompletedWork("the hull", "Done")),
+            decisions=("用户表需要索引", "Use metres"),
+            pending=("Ask the office", "The sixth one, by Friday"),
+        )
+    )
+    gone = SummarySections(removed=(RemovedItem("[p1]", "sold"), RemovedItem("p3", "answered")))
+    result = merge_sections(before, gone)
+    assert result.sections.pending == ("Paint the boat",)
+    one = merge_sections(
+        SummarySections(pending=("Paint the boat", "Paint the pier")),
+        SummarySections(removed=(RemovedItem("Paint", "it rains"),)),
+    )
+    assert one.sections.pending == ("Paint the pier",), "a reason removes one item"
+    assert result.removed == (RemovedItem("Mend berth K6", "sold"), RemovedItem("Ask the office", "answered"))
 
 
 def test_merge_partial_match_covers_one_item_only() -> None:

@@ -219,7 +219,7 @@ def test_added_sections_stay_in_the_context_for_three_rounds() -> None:
     assert "berth seven" in shown
 
 
-@pytest.mark.parametrize("answer", ["They talked of the pier.", "## Pending Work\n- None\n## Errors\n- No errors."])
+@pytest.mark.parametrize("answer", ["## Pending Work\n- None\n## Errors\n- No errors."])
 @pytest.mark.parametrize(("policy", "fallback"), [("ledger", "ledger"), ("unchanged", "")])
 def test_answer_without_information_is_quoted_in_the_remarks(policy: Any, fallback: str, answer: str) -> None:
     talk = [

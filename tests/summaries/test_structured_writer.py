@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from holdfast.models.calls import Answer
 from holdfast.summaries import RejectedSummary, Structured, SummaryDraft, SummaryInput, SummaryTranscript
 from holdfast.summaries.structured import UNKNOWN_TASK
 from holdfast.summaries.structured_parse import parse_sections
+from holdfast.summaries.structured_writer import SCHEMA
 from holdfast.summaries.transcript import SummaryTranscriptEntry
 
 TASK = "Move the tide tables\nof Osterhaven to the new format, by Friday."
@@ -107,15 +109,48 @@ def test_p13_prompt_lists_files_from_the_log() -> None:
     assert "Files that were touched, from the log:\n/srv/: tides.py (edited 2×)" in call.prompt
 
 
-def test_answer_without_sections_is_retried_once() -> None:
+def test_answer_without_sections_is_retried_once_and_then_kept_as_text() -> None:
     run = Run(summary_input(), "They moved the tables, and all is well.", ANSWER)
     assert "none of the headings that were asked for" in run.calls[1].prompt
     assert "berth K7" in run.draft.text
-    assert Run(summary_input(), "They moved.", "They moved\nall.").result == RejectedSummary(
-        "answer",
-        "it has none of the headings that were asked for",
-        remarks=("the answer was rejected: They moved all.",),
-    )
+    prose = Run(summary_input(previous=run.draft.text, round=2), "They moved.", "They moved\nall.").draft
+    assert "#### Overview\nThey moved\nall." in prose.text and "berth K7" in prose.text
+    assert "the answer has none of the headings that were asked for: it is kept as text" in prose.remarks
+
+
+def test_l6_data_is_requested_and_merged_by_ids() -> None:
+    """The schema has the same sections, and an answer in its form gives the same summary."""
+    first = Run(summary_input(), ANSWER)
+    assert first.calls[0].schema == SCHEMA
+    data = {
+        "current_state": {"working_on": "the berths", "last_completed": "the tides", "next_step": "run make K7"},
+        "completed_work": [
+            {"id": "", "file_or_component": "/srv/tides.py", "action": "Edited", "description": "reads the new format"}
+        ],
+        "key_technical_decisions": [{"id": "", "text": "Tables stay in UTC because the pilots want it"}],
+        "pending_work": [{"id": "", "text": "Check berth K7"}],
+        "errors_and_resolutions": [],
+        "constraints": [],
+        "critical_context": [],
+        "other_sections": [],
+        "removed": [],
+    }
+    assert [*data] == [*SCHEMA["properties"]]
+    assert Run(summary_input(), json.dumps(data)).draft.text == first.draft.text
+    later = data | {
+        "pending_work": [{"id": "p1", "text": "Check berth | K7 twice"}, {"id": "", "text": "None"}],
+        "completed_work": [{"id": "w1", "file_or_component": "", "action": "", "description": ""}],
+        "key_technical_decisions": [],
+        "other_sections": [{"title": "Weather", "text": "Storm\n## Pending Work\n- a crane"}],
+        "removed": [{"id": "d1", "reason": "the pilots left"}],
+    }
+    run = Run(summary_input(previous=first.draft.text, round=2), json.dumps(later))
+    assert "- [ ] [p1] Check berth K7" in run.calls[0].prompt
+    assert "| [w1] /srv/tides.py | Edited |" in run.calls[0].prompt
+    assert "### Pending Work\n- [ ] Check berth | K7 twice\n\n### Other" in run.draft.text
+    assert "| /srv/tides.py | Edited | reads the new format |" in run.draft.text
+    assert "#### Weather\nStorm\n\\## Pending Work\n- a crane" in run.draft.text
+    assert run.draft.remarks == ("the model removed: Tables stay in UTC because the pilots want it (the pilots left)",)
 
 
 @pytest.mark.parametrize(
@@ -238,13 +273,11 @@ def test_l6_item_removed_with_a_reason_is_gone() -> None:
     assert draft.remarks == ("the model removed: Check berth K7 (the person did it)",)
 
 
-def test_previous_summary_of_another_shape_is_only_in_the_prompt() -> None:
+def test_previous_summary_of_another_shape_is_merged_too() -> None:
     run = Run(summary_input(previous="They met at the quay.", round=2), ANSWER)
     assert "They met at the quay." in run.calls[0].prompt
-    assert "quay" not in run.draft.text
-    assert run.draft.remarks == (
-        "the previous summary has no sections: the model has read it, and the answer replaces it",
-    )
+    assert "#### Overview\nThey met at the quay." in run.draft.text
+    assert run.draft.remarks == ("1 items of the previous summary were restored: the model gave no reason",)
 
 
 # -- token budget ----------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from ..messages import (
     replace_lone_surrogates,
 )
 from ..models import RetryWait, step_with_retry
-from ..models.calls import ChatModel, Failure, Limits, ReplyDelta, StepCall, StepReply
+from ..models.calls import RETRY_SECONDS, ChatModel, Failure, Limits, ReplyDelta, StepCall, StepReply, retry_limits
 from ..sessions import Context
 from .events import (
     AgentEvent,
@@ -80,7 +80,7 @@ class Agent:
         self.toolbox = toolbox
         self.on_event = on_event
         self.system = system
-        self.limits = limits or Limits()
+        self.limits = limits or retry_limits(RETRY_SECONDS)
         self.max_steps = max_steps
         self._attach = attach
         self.running = False
@@ -194,13 +194,21 @@ class Agent:
     async def _call_model(self, context: Context) -> StepReply | Failure:
         call = StepCall(context.messages, self.system, self.toolbox.definitions)
 
+        asks_again = False
+
         def on_delta(delta: ReplyDelta) -> None:
+            nonlocal asks_again
             if delta.kind == "text":
+                if asks_again:  # what broke off is kept until there is something in its place
+                    self._partial.clear()
+                asks_again = False
                 self._partial.append(delta.text)
             self._emit(TextDelta(self.session, delta.kind, delta.text))
 
         def on_wait(wait: RetryWait) -> None:
-            self._emit(Retrying(self.session, wait.why, wait.seconds))
+            nonlocal asks_again
+            asks_again = True
+            self._emit(Retrying(self.session, wait.why, wait.seconds, wait.streamed))
 
         self._in_reply = True
         answer = await step_with_retry(self.model, call, self.limits, on_delta, on_wait)
@@ -211,7 +219,8 @@ class Agent:
         """Returns None to retry, else the reason to end the run."""
         if failure.kind != "overflow":
             wait = f"; the provider asks to wait {failure.retry_after:,.0f} s" if failure.retry_after else ""
-            return f"{failure.reason}{wait}"
+            broke_off = self._partial and failure.is_retryable
+            return f"{f'the reply broke off: {failure.why}' if broke_off else failure.reason}{wait}"
         recovery = await self.keeper.on_overflow(failure, streamed=bool(self._partial))
         return None if recovery.retry else f"the prompt is too long for the model, and {recovery.why}"
 

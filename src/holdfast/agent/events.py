@@ -95,6 +95,18 @@ class Retrying(msgspec.Struct, frozen=True, tag_field="type", tag="retrying"):
     session: str
     why: str
     seconds: float = 0.0
+    streamed: int = 0
+    """Characters streamed of a reply that broke off: it is asked for again, and its deltas no longer count."""
+
+    @property
+    def line(self) -> str:
+        """The event in a sentence for people."""
+        then = f"in {self.seconds:.0f} s"
+        return (
+            f"the reply broke off ({self.why}): asking again {then}"
+            if self.streamed
+            else (f"no answer ({self.why}): retrying {then}")
+        )
 
 
 class Queued(msgspec.Struct, frozen=True, tag_field="type", tag="queued"):

@@ -37,7 +37,7 @@ from ..sessions.session_ids import find_session
 from ..tokens.catalog import takes_images
 from .config import ChatConfig
 from .cost import CostMeter, CostReport
-from .state import Activity, ChatCompactionResult, ChatState, Interruption, chat_compaction_result
+from .state import Activity, ChatCompactionResult, ChatState, Interruption, Restraint, chat_compaction_result
 from .work_queue import InputBuffer, PendingResult, WorkQueue
 
 log = logging.getLogger("holdfast")
@@ -76,6 +76,7 @@ class Chat(ChatConfig):
         self._input_buffer = InputBuffer()
         self._interruption: Interruption | None = None
         self._created: set[str] = set()
+        self._restraints: dict[str, Restraint] = {}
         self._last_status: RunStatus | None = None
         """How the last run in this session ended."""
 
@@ -113,7 +114,8 @@ class Chat(ChatConfig):
         """
         tool = command_tool(self.folder)
         with self.abortable() as abort, abort.scope():
-            output = str(await tool.run(RunCommand(command, MAX_COMMAND_SECONDS), self._emit_shell_output))
+            answer = await tool.run(RunCommand(command, MAX_COMMAND_SECONDS), self._emit_shell_output)
+            output = answer if isinstance(answer, str) else answer.text
         if abort.aborted:
             raise InvalidInput("Stopped: the command was not added to the conversation.")
         message = Message("user", (Text(replace_lone_surrogates(f"{SHELL_HEADING}\n\n$ {command}\n\n{output}")),))
@@ -211,6 +213,7 @@ class Chat(ChatConfig):
         async def move() -> SessionRecord:
             record, left = await find(), getattr(self, "record", None)
             self.record, self.agent = record, self._build_agent(record, self.emit)
+            self._restrain()
             self._last_status = None
             if left is not None and left.id != record.id:
                 await self._delete_if_empty(left)
@@ -244,7 +247,19 @@ class Chat(ChatConfig):
             self._use_preset(preset)
         if model is not None or preset is not None:
             self.agent = self._build_agent(self.record, self.emit)
-        self.agent.keeper.auto = self.auto
+        if auto is not None:
+            self._restraints.pop(self.record.id, None)
+        self._restrain()
+
+    def restrain(self, restraint: Restraint) -> None:
+        """Turns automatic compaction off in this session, or defers it, while this program runs."""
+        self._restraints[self.record.id] = restraint
+        self._restrain()
+
+    def _restrain(self) -> None:
+        restraint = self._restraints.get(self.record.id)
+        self.agent.keeper.auto = self.auto and restraint != "off"
+        self.agent.keeper.until_full = restraint == "until full"
 
     async def state(self) -> ChatState:
         size = await self.agent.keeper.size()
@@ -254,7 +269,7 @@ class Chat(ChatConfig):
             model=self.model.name,
             preset=self.preset.name,
             activity=self.activity,
-            auto=self.auto,
+            auto=self.agent.keeper.auto,
             tokens=size.tokens,
             window=size.window or 0,
             known=size.certainty,
@@ -303,7 +318,8 @@ class Chat(ChatConfig):
                 self.emit(Unsent(self.record.id, prompt))
             return
         try:
-            finished = await self.agent.run(prompt)
+            async with self.sessions.announce_turn(self.record.id):
+                finished = await self.agent.run(prompt)
         except Exception as problem:
             log.debug("agent run failed", exc_info=True)
             why = plain_reason(problem)

@@ -28,7 +28,7 @@ from ..compaction import Policy
 from ..context.events import SessionRecord
 from ..errors import InvalidInput
 from ..messages import ToolCall, encode_tools
-from ..models.calls import ChatModel
+from ..models.calls import ChatModel, Limits
 from ..recall import Recall
 from ..sessions import SessionService
 from ..sessions.history import FOLDER
@@ -75,6 +75,8 @@ class ChatConfig:
     """What the user always allows in this folder, and the mode."""
     sandbox: Sandbox | None = None
     """Where the agent's commands run; None for no sandbox."""
+    limits: Limits | None = None
+    """Time-outs and retries of the agent's steps."""
     settings: Settings | None = None
     """Settings the chat was opened from, with the origin of each value."""
     dropped_files: set[Path] = field(default_factory=set, init=False)
@@ -134,6 +136,7 @@ class ChatConfig:
             self._build_toolbox(record.id),
             on_event=on_event,
             system=self.full_system,
+            limits=self.limits,
             attach=file_attacher(self.folder, self._why_no_images, self.dropped_files),
         )
 

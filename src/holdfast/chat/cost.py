@@ -41,6 +41,8 @@ class CostReport(msgspec.Struct, frozen=True):
     session_compactions: tuple[ModelCost, ...]
     run: tuple[ModelCost, ...]
     run_compactions: tuple[ModelCost, ...]
+    imported: tuple[ModelCost, ...] = ()
+    """What another tool used in the session before it was imported."""
 
 
 class CostTotals:
@@ -83,17 +85,20 @@ class CostMeter:
         record = await chat.sessions.get(chat.record.id)
         events = await chat.sessions.events(record.id)
         own = [event for event in events if event.seq > record.parent_seq]
-        replies, compactions = _session_totals(own, record.model or chat.model.name)
-        return CostReport(replies.models, compactions.models, self._replies.models, self._compactions.models)
+        replies, compactions, imported = _session_totals(own, record.model or chat.model.name)
+        return CostReport(
+            replies.models, compactions.models, self._replies.models, self._compactions.models, imported.models
+        )
 
 
-def _session_totals(events: Iterable[Event], model: str) -> tuple[CostTotals, CostTotals]:
+def _session_totals(events: Iterable[Event], model: str) -> tuple[CostTotals, CostTotals, CostTotals]:
     """Adds up the usage that the log holds; replies of an older version are those of the session's first model."""
-    replies, compactions = CostTotals(), CostTotals()
+    replies, compactions, imported = CostTotals(), CostTotals(), CostTotals()
     for event in events:
         match event.kind, event.body:
             case EventKind.MESSAGE, {"usage": usage} if "." not in event.id:  # a later piece of the same reply has one
-                replies.add_reply(msgspec.convert(usage, Usage), event.body.get("model") or model)
+                totals = imported if event.body.get("foreign_usage") else replies
+                totals.add_reply(msgspec.convert(usage, Usage), event.body.get("model") or model)
             case EventKind.COMPACTION, {"cost": dict() as cost}:
                 compactions.add_compaction(msgspec.convert(cost, Cost), "")
-    return replies, compactions
+    return replies, compactions, imported

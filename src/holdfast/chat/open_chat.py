@@ -15,6 +15,7 @@ from ..agent.tools.mcp_config import USER_FILE, read_mcp_servers
 from ..errors import InvalidInput
 from ..hooks import Hooks
 from ..models import resolve_chat_model, resolve_model
+from ..models.calls import retry_limits
 from ..sessions import SessionService
 from ..sessions.history import last_used, works_in
 from ..settings import Settings, open_configured_store, preset_for, user_file
@@ -72,6 +73,7 @@ async def open_chat(
                 window=settings.window,
                 summarizer=summarizer,
                 auto=settings.compaction.enabled,
+                limits=retry_limits(settings.retry_seconds),
                 settings=settings,
                 project=settings.project,
                 mcp_configs=servers,

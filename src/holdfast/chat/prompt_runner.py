@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import msgspec
 
-from ..agent.events import AgentEvent, ReplyStored, RunFinished, RunStarted, RunStatus, TextDelta
+from ..agent.events import AgentEvent, ReplyStored, Retrying, RunFinished, RunStarted, RunStatus, TextDelta
 from .chat import Chat
 
 
@@ -30,6 +30,7 @@ class PromptRunner:
         self._lock = anyio.Lock()
         self._accepted = self._aborts = self._started_at = 0
         self._text = self._partial = ""
+        self._asks_again = False
         self._finished: RunFinished | None = None
         self._chat: Chat | None = None
 
@@ -51,7 +52,7 @@ class PromptRunner:
                 if aborts != self._aborts:
                     return PromptResult(chat.record.id, "aborted", "stopped before it began")
                 self._chat, self._started_at, self._text, self._finished = chat, aborts, "", None
-                self._partial = ""
+                self._partial, self._asks_again = "", False
                 if text is None:
                     chat.continue_run()
                 else:
@@ -73,9 +74,12 @@ class PromptRunner:
         match event:
             case RunStarted() if self._chat is not None and self._started_at != self._aborts:
                 self._chat.abort()
+            case Retrying():
+                self._asks_again = True
             case TextDelta(kind="text"):
-                self._partial += event.text
+                self._partial = event.text if self._asks_again else self._partial + event.text
+                self._asks_again = False
             case ReplyStored():
-                self._text, self._partial = event.text, ""
+                self._text, self._partial, self._asks_again = event.text, "", False
             case RunFinished():
                 self._finished = event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -15,6 +16,9 @@ from ..hooks.events import CompactionFailed
 from ..strategies.fallback import USER_CHOICES
 
 Activity = Literal["idle", "running", "compacting"]
+
+Restraint = Literal["off", "until full"]
+"""What holds automatic compaction back in one session."""
 
 
 class ChatState(msgspec.Struct, frozen=True):
@@ -85,18 +89,29 @@ CONTINUES_UNCHANGED = "the conversation continues unchanged"
 """Follows a failed compaction where the client cannot send requests."""
 
 
-def compaction_error_event(event: AgentEvent, actions: str = CONTINUES_UNCHANGED) -> ErrorEvent | None:
+def may_succeed_again(outcome: str) -> bool:
+    """Whether compacting again, or without a model, could succeed: not where no context would be small enough."""
+    return outcome not in (Outcome.CANNOT_FIT, Outcome.NO_PROGRESS)
+
+
+def compaction_error_event(
+    event: AgentEvent, actions: Callable[[str], str] = lambda outcome: CONTINUES_UNCHANGED
+) -> ErrorEvent | None:
     """Returns the error event for a failed compaction; None for other events and for aborted compactions.
 
-    `actions` says what the client can do now.
+    `actions` says what the client can do after this outcome.
     """
     if not isinstance(event, CompactionFailed) or event.outcome == Outcome.ABORTED:
         return None
-    return ErrorEvent(compaction_failure_message(event.outcome, event.why, actions))
+    return ErrorEvent(compaction_failure_message(event.outcome, event.why, actions(event.outcome)))
+
+
+def compaction_failure_reason(outcome: str, why: str) -> str:
+    return why.removesuffix(USER_CHOICES).strip().rstrip(".:") or outcome.replace("_", " ")
 
 
 def compaction_failure_message(outcome: str, why: str, actions: str) -> str:
-    reason = why.removesuffix(USER_CHOICES).strip().rstrip(".:") or outcome.replace("_", " ")
+    reason = compaction_failure_reason(outcome, why)
     return f"The compaction failed, and nothing was changed ({reason}): {actions}."
 
 

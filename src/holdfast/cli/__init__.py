@@ -20,6 +20,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 from .. import __version__
 from ..errors import HoldfastError
 from ..io.arguments import did_you_mean
+from ..io.streams import outlive_reader
 from .options import NameChoice
 
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
@@ -87,6 +88,7 @@ class CommandGroup(click.Group):
         """Run a command and exit with its code."""
         logging.getLogger("holdfast").addHandler(logging.NullHandler())
         logging.getLogger("holdfast").propagate = False
+        sys.stdout = outlive_reader(sys.stdout)
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")

@@ -183,7 +183,7 @@ def _progress_line(event: AgentEvent, again: bool) -> str | None:
         case ToolFinished(is_error=True):
             return f"{event.name}: {first_line(event.text)}"
         case Retrying():
-            return f"no answer ({event.why}): retrying in {event.seconds:.0f} s"
+            return event.line
         case CompactionStarted():
             return f"compacting {event.tokens:,} tokens{' again' * again}"
         case CompactionCompleted():

@@ -258,10 +258,19 @@ def _with_lines(text: str, values: Mapping[str, str | None]) -> str:
     lines = text.splitlines()
     for start, value in values.items():
         own = [at for at, line in enumerate(lines) if line.startswith(start.rstrip())]
+        if value is not None and value.startswith("[") and any(not _names_ours(lines[at], value) for at in own):
+            name = start.partition(":")[0]
+            raise InvalidInput(f"The file has a list {name} already: add {value[1:-1]} to it by hand.")
         new = [] if value is None else [start + value]
         place = own[0] if own else len(lines)
         lines[place:] = [*new, *(line for at, line in enumerate(lines) if at >= place and at not in own)]
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def _names_ours(line: str, value: str) -> bool:
+    """Whether a line has the list that was written before, perhaps with another address."""
+    names = re.findall(r"(\w+)=", value)
+    return re.findall(r"(\w+)=", line) == names
 
 
 def _line_value(text: str, start: str) -> str | None:

@@ -115,6 +115,10 @@ def _print_block(console: Console, piece: RenderableType) -> None:
     if isinstance(piece, Text) and piece.overflow == "ignore":
         console.print(Text(MARGIN).append(piece), soft_wrap=True)
         return
+    if isinstance(piece, Table):
+        for column in piece.columns:
+            if column.justify == "right":  # numbers: a narrow terminal shortens texts instead
+                column.min_width = max((cell.cell_len for cell in column.cells if isinstance(cell, Text)), default=0)
     room = console.options.update(width=console.width - len(MARGIN))
     for line in console.render_lines(piece, room, pad=False):
         while line and not line[-1].text.strip():

@@ -48,6 +48,7 @@ class ContextReport(msgspec.Struct, frozen=True):
 
 MAX_SHARE_ROWS = 14
 MAX_PROBLEMS = 10
+_MIN_WIDTH_OF_BARS = 56
 OWNER_WIDTH = 16
 """Column width for the owner's name."""
 
@@ -86,7 +87,8 @@ def _share_table(report: ContextReport, width: int, *, plain: bool) -> Table:
     parts = report.breakdown
     rows = [row[0] for row in align_shares(parts, most=MAX_SHARE_ROWS)]
     full = max(share.tokens for share in rows)
-    table = grid("left", "right", "right", "left", "left")
+    has_bars = width >= _MIN_WIDTH_OF_BARS
+    table = grid("left", "right", "right", *(["left"] if has_bars else []), "left")
     table.columns[0].max_width = 24
     for share in rows:
         counted = f"{share.count} call{'s' if share.count != 1 else ''}" if share.kind == "tool" else f"{share.count}"
@@ -94,7 +96,7 @@ def _share_table(report: ContextReport, width: int, *, plain: bool) -> Table:
             Text(printable(share.label), KIND_STYLES[share.kind]),
             Text(f"{share.tokens:,}"),
             Text(f"{100 * share.tokens / max(1, parts.tokens):.0f} %", "bright_black"),
-            share_bar(share, full, max(4, width - 60), plain=plain),
+            *([share_bar(share, full, max(4, width - 60), plain=plain)] if has_bars else []),
             Text(counted, "bright_black"),
         )
     return table

@@ -57,7 +57,7 @@ class CountListType(click.ParamType):  # type: ignore[type-arg] # generic since 
     default="all",
     show_default=True,
     metavar="NAME",
-    help="Sessions to use: all, or of those the weights were learned from the half left out (report) or used (learn).",
+    help="Sessions to use: all, or of those the ledger was tuned on the half left out (report) or used (learn).",
 )
 @click.option(
     "--sessions",

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     import socket
 
     from ..gateway import Gateway, GatewayOptions
+    from ..sessions import SessionService
+    from ..settings import Settings
     from ..web import Inspector
 
 log = logging.getLogger("holdfast.gateway")
@@ -136,6 +139,8 @@ def serve_command(
     )
     refuse_foreign_database(settings.store)
 
+    open_sessions = partial(_open_sessions, settings, None if own else settings.summarizer)
+
     def read_options() -> GatewayOptions:
         return GatewayOptions(
             upstreams=parse_upstreams(upstreams),
@@ -150,19 +155,25 @@ def serve_command(
             allowed_origins=allow_origin,
             recall=recall,
             summarize_with_client_model=own,
+            open_sessions=None if settings.store == IN_MEMORY else open_sessions,
         )
 
     how = read_options()
     _allow_many_connections()
     log_to_stderr(_JsonFormatter() if log_format == "json" else _TextFormatter())
-    sessions = build_service(settings, None if own else settings.summarizer, preset=preset_for(settings))
+    sessions = open_sessions()
     gateway = Gateway(how, sessions)
     pages = None
     if inspect is not None:
         url = None if settings.store == IN_MEMORY else settings.store
         pages = open_inspector(sessions, host, inspect, keys=how.keys, names=allow_host, store_url=url)
-    anyio.run(partial(_serve, gateway, read_options, pages), backend="asyncio")
+    work = partial(_serve, gateway, read_options, pages)
+    anyio.run(work, backend="asyncio", backend_options={"use_uvloop": find_spec("uvloop") is not None})
     return 0
+
+
+def _open_sessions(settings: Settings, summarizer: str | None) -> SessionService:
+    return build_service(settings, summarizer, preset=preset_for(settings))
 
 
 def _allow_many_connections() -> None:

@@ -35,7 +35,6 @@ from ..context import (
 from ..context.checkpoint import EventIdRange
 from ..context.events import message_in
 from ..errors import Outcome, SummaryFailed, plain_reason
-from ..ledger import weights_digest
 from ..messages import COMMON, HIDDEN, Edit, Json, Message, Opaque, ToolResult, is_known
 from ..models import scrub
 from ..strategies.base import run_strategy
@@ -209,7 +208,6 @@ class CompactionRun:
             summarizer=None if policy.summarizer is None else scrub(policy.summarizer.name),
             model=self.model,
             calibrated=calibrated,
-            weights=weights_digest(),
             version=__version__,
         )
 

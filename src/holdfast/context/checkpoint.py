@@ -80,8 +80,6 @@ class CompactionParameters(msgspec.Struct, frozen=True, omit_defaults=True):
     """The conversation's model."""
     calibrated: bool = False
     """Whether reported usage calibrated the token counts."""
-    weights: str | None = None
-    """Digest of the ledger's learned weights."""
     version: str = ""
     """Version of Holdfast."""
 

@@ -356,12 +356,12 @@ class View:
         return is_filler(message) and (self.alternating or message.role == "user")
 
     def _is_note(self, message: Message) -> bool:
-        """Whether this appended message is a note; the question before OpenCode's summary becomes one with it."""
-        if len(self.turns) == 1 and not self.head and self.turns[0] == len(self.messages) - 1:
+        """Whether this appended message is a note; the message before it in an opening pair becomes one with it."""
+        if not self.head and self.turns in ([], [len(self.messages) - 1]) and message.role == "assistant":
             pair = opening_pair([*self.messages, message])
-            if pair:
+            if pair and pair[-1] == len(self.messages):
                 self.turns.clear()
-                self.synthetic.append(pair[0])
+                self.synthetic = sorted({*self.synthetic, pair[0]})
                 return True
         if message.role == "assistant" and self.turns:
             return False  # a reply to the user may look like a note

@@ -4,8 +4,8 @@ The chain makes two lists with one id in common equal up to there, so that a sin
 Every caller uses this digest: checkpoints without a session, lists of programs, requests at the gateway, and events.
 
 Clients change what they sent before. Six tolerances concern a payload, whose canonical form does not have what they
-tolerate: `CACHE_MARKS`, `CALL_SIGNATURES`, `GENERATED_IDS`, `NULL_FIELDS`, `LONE_TEXT_BLOCK`, `REPLY_FIELDS`. Those of
-a list are in `follower`.
+tolerate: `CACHE_MARKS`, `CALL_SIGNATURES`, `GENERATED_IDS`, `NULL_FIELDS`, `CALL_ARGUMENTS`, `LONE_TEXT_BLOCK`,
+`REPLY_FIELDS`. Those of a list are in `follower`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,18 @@ def _without_nulls(fields: Json) -> Json:
     return {key: value for key, value in fields.items() if value is not None} if None in fields.values() else fields
 
 
+def _with_parsed_arguments(fields: Json) -> Json:
+    function = fields.get("function")
+    if type(function) is dict and (parsed := _with_parsed_arguments(function)) is not function:
+        return fields | {"function": parsed}
+    if type(written := fields.get("arguments")) is str and written[:1] == "{":
+        try:
+            return fields | {"arguments": msgspec.json.decode(written)}
+        except msgspec.DecodeError:
+            return fields
+    return fields
+
+
 def _without_text_block(message: Json) -> Json:
     match message.get("content"):
         case [{"type": "text", "text": str(text), **rest}] if not rest:
@@ -69,11 +81,13 @@ GENERATED_IDS: Tolerance = _without_generated_ids
 """Calls of a format without ids have one that depends on their position."""
 NULL_FIELDS: Tolerance = _without_nulls
 """LangChain adds `signature: null` to blocks that it sends back; SDKs dump replies with all their fields."""
+CALL_ARGUMENTS: Tolerance = _with_parsed_arguments
+"""Copilot writes the JSON of a call's arguments with other spaces when it resumes a conversation."""
 LONE_TEXT_BLOCK: Tolerance = _without_text_block
 """Claude Code sends its newest message as a list with one text, and later as that text alone."""
 REPLY_FIELDS: Tolerance = _without_reply_fields
 """Programs append a whole reply of Anthropic, of which only role and content may be sent back."""
-IN_FIELDS = (CACHE_MARKS, CALL_SIGNATURES, GENERATED_IDS, NULL_FIELDS)
+IN_FIELDS = (CACHE_MARKS, CALL_SIGNATURES, GENERATED_IDS, NULL_FIELDS, CALL_ARGUMENTS)
 """Tolerances of the fields of a message, of its blocks and of its calls, but not of what tools are given or return."""
 
 

@@ -10,39 +10,39 @@ from ..errors import InvalidInput
 from ..io.access_keys import is_loopback
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from ..io.http_server import HttpRequest
 
 _METHODS = "GET, POST, PUT, PATCH, DELETE, HEAD"
 _NO_URL = SplitResult("", "", "", "", "")
 _PREFLIGHT_SECONDS = 600
 
 
-def host_of(request: web.BaseRequest) -> str:
+def host_of(request: HttpRequest) -> str:
     """Returns the name by which a client addressed the gateway, without its port; empty if it is none."""
     return _split(f"//{request.headers.get('Host', 'localhost')}").hostname or ""
 
 
-def is_foreign_page(request: web.BaseRequest, listed: Collection[str]) -> bool:
+def is_foreign_page(request: HttpRequest, listed: Collection[str]) -> bool:
     """Whether a browser sent a request for a page that is not listed, not the gateway's own, nor of this machine."""
-    if origins := request.headers.getall("Origin", ()):
+    if origins := request.headers.getall("Origin"):
         return not all(_may_call(origin.lower(), request, listed) for origin in origins)
-    sites = request.headers.getall("Sec-Fetch-Site", ())
+    sites = request.headers.getall("Sec-Fetch-Site")
     return any(site not in ("none", "same-origin") for site in sites)
 
 
-def _may_call(origin: str, request: web.BaseRequest, listed: Collection[str]) -> bool:
+def _may_call(origin: str, request: HttpRequest, listed: Collection[str]) -> bool:
     page = _split(origin)
-    is_near = is_loopback(page.hostname or "") or page.netloc == request.headers.get("Host", "").lower()
+    is_near = is_loopback(page.hostname or "") or page.netloc == request.headers.get("Host").lower()
     return origin in listed or (page.scheme in ("http", "https") and bool(page.netloc) and is_near)
 
 
-def is_preflight(request: web.BaseRequest) -> bool:
+def is_preflight(request: HttpRequest) -> bool:
     return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
 
 
-def cors_headers(request: web.BaseRequest, listed: Collection[str]) -> Mapping[str, str]:
+def cors_headers(request: HttpRequest, listed: Collection[str]) -> Mapping[str, str]:
     """Returns the headers by which a browser gives a reply to the page that asked for it; none unless it is listed."""
-    origin, *others = request.headers.getall("Origin", [""])
+    origin, *others = request.headers.getall("Origin") or ("",)
     if others or origin.lower() not in listed:
         return {}
     headers = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}

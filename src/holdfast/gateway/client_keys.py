@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, unquote_plus
 
 from ..io.access_keys import has_key
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from ..io.http_messages import Headers
+    from ..io.http_server import HttpRequest
 
 CREDENTIALS = {b"authorization": b"Bearer ", b"x-api-key": b"", b"x-goog-api-key": b"", b"api-key": b""}
 """Headers that carry a key, and what stands before it."""
@@ -18,16 +19,16 @@ _PARAMETER = "key"
 _BEARER = re.compile(r"\s*bearer\s+", re.IGNORECASE)
 
 
-def keys_in(request: web.BaseRequest) -> Iterator[str]:
+def keys_in(request: HttpRequest) -> Iterator[str]:
     """Yields what may be a key of the gateway: clients can send it beside the provider's."""
     for name in ("x-holdfast-key", *map(bytes.decode, CREDENTIALS)):
-        yield from map(_without_scheme, request.headers.getall(name, ()))
-    for name, value in map(_split, request.rel_url.raw_query_string.split("&")):
+        yield from map(_without_scheme, request.headers.getall(name))
+    for name, value in map(_split, request.query.split("&")):
         if name == _PARAMETER:
             yield from (unquote(value), unquote_plus(value))
 
 
-def provider_key(headers: Mapping[str, str], keys: Collection[str]) -> str:
+def provider_key(headers: Headers, keys: Collection[str]) -> str:
     """Returns the provider's key of a request; empty for a token that its SDK would send in another way."""
     given = (headers.get("x-api-key"), headers.get("x-goog-api-key"), headers.get("Authorization"))
     found = (_without_scheme(value) for value in given if value and not has_key(value, keys))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -10,10 +11,11 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from ..compaction.size import Size
 from ..context.events import EventKind
 from ..errors import DuplicateEvent, InvalidInput, UnknownEvent, UnknownSession
 from ..follow import CACHE_MARK, Follower, GivenList, KnownBytes, ListMatch, count_leading_system, without_cache_marks
-from ..messages import Json
+from ..messages import Json, decode_one, is_from_user
 from ..sessions import SessionService
 from ..sessions.origin import is_listed, is_redacted, nearest, with_forks
 from ..stores import Slice
@@ -26,10 +28,16 @@ OPEN_CLIENT_SESSIONS = 1_000
 """Conversations kept in memory; others are found again in the store."""
 MAX_START_BYTES = 256 * 2**20
 """Bytes of requests kept in memory, by which the next ones are recognised."""
-_THREAD_FROM_BYTES = 2**20
+_THREAD_FROM_BYTES = 2**17
 """Size from which a list that is not recognised by its beginning is read in a thread."""
+_APPEND_TRIES = 10
+"""Times that other writers may be faster than an append."""
+_APPENDED_AT_ONCE = 500
+"""Messages of one write: other conversations have their turn between two."""
 _LEADING_LIMIT = 20
 """System messages that a list may begin with."""
+_FIRST_MESSAGES = 3
+"""Messages that a conversation may begin with before its first reply: an environment, a project's rules, a task."""
 _LAST_MESSAGES = 10
 """Newest messages of a log among which there is one of the client's, if it wrote any after a compaction."""
 _MARK, _THINKING = CACHE_MARK.encode(), b"thinking"
@@ -120,6 +128,10 @@ class ClientSession:
         """
         self.asked = 0
         """Hash of model, system prompt and tools of the last request."""
+        self.system = 0
+        """Hash of the system prompt of the last request."""
+        self.has_tools = False
+        """Whether that request had tools."""
         self.created = ""
         """When the session was created: one that was deleted and created again is another."""
         self.is_redacted = False
@@ -128,6 +140,12 @@ class ClientSession:
         """Up to which event the log was read."""
         self.mark: int | None = None
         """The last compaction, undo or redaction of the log, as far as it was looked at."""
+        self.size: Size | None = None
+        """Size of the log as far as `version`, if it was asked for since."""
+        self.not_due_at = -1
+        """The version at which no compaction was due."""
+        self.writing: asyncio.Task[bool] | None = None
+        """The messages of the last request on their way to the log, if it was forwarded first."""
         self.lock = anyio.Lock()
         self.start = _NO_START
         """How the last list began."""
@@ -167,8 +185,17 @@ class ClientSessions:
         self._open: OrderedDict[str, ClientSession] = OrderedDict()
         self._by_caller: dict[Caller, list[ClientSession]] = {}
 
-    async def match(self, caller: Caller, raw: bytes) -> SessionMatch:
-        """Finds the open conversation that shares most with a list."""
+    async def match(self, caller: Caller, body: RequestBody) -> SessionMatch:
+        """Finds the open conversation that shares most with a list, when its last messages are written."""
+        found = await self._match(caller, body)
+        writing = None if found.conversation is None else found.conversation.writing
+        if writing is None or writing.done():
+            return found
+        await asyncio.wait((writing,))
+        return await self._match(caller, body)
+
+    async def _match(self, caller: Caller, body: RequestBody) -> SessionMatch:
+        raw = body.messages
         open_ones = self._by_caller.get(caller, [])
         resumed = [(one, given) for one in open_ones if (given := one.resume(raw)) is not None]
         if resumed:
@@ -177,8 +204,9 @@ class ClientSessions:
                 return SessionMatch(caller, given, conversation)
         else:
             given = await _read_whole(raw)
-        best = nearest(self._by_caller.get(caller, []), given.given, lambda one: one.log)
-        return SessionMatch(caller, given, best)
+        system = _system(given, body)  # of equal ones, the one with the same system prompt
+        alike = sorted(self._by_caller.get(caller, []), key=lambda one: one.system != system)
+        return SessionMatch(caller, given, nearest(alike, given.given, lambda one: one.log))
 
     async def match_returned(self, caller: Caller, returned: ReturnedItem) -> SessionMatch | None:
         """Finds the conversation that a list with an item of the gateway continues; None if it is not in the store."""
@@ -209,6 +237,26 @@ class ClientSessions:
             return None
         return await self._load(session_id, caller) if (record.owner or "") == caller.owner else None
 
+    def has_side_call_form(self, match: SessionMatch, body: RequestBody) -> bool:
+        """Whether the form of a request shows that it is about a conversation, and no part of it.
+
+        It has no tools and another system prompt than the conversation, and is its list with one more question, or a
+        single message under the client's own name of it.
+        """
+        given, found = match.given, match.conversation
+        if body.has_tools:
+            return False
+        if found is not None:
+            shared = found.log.match(given.given)
+            new = (decode_one(message, match.caller.format) for message in given.messages[shared.known :])
+            asked = list(filter(is_from_user, new))
+            is_extension = shared.logged == len(found.log.ids) and len(asked) <= 1 and len(given.items) > shared.known
+            others = [found] if is_extension else []
+        else:
+            is_single = bool(match.caller.key) and len(given.items) == 1
+            others = self._by_caller.get(match.caller, []) if is_single else []
+        return any(one.has_tools and one.system != _system(given, body) for one in others)
+
     async def has_more(self, match: SessionMatch) -> bool:
         """Whether a conversation has messages after a list: the client sends only a part of it."""
         found, given = await self.find(match), match.given.given
@@ -219,27 +267,52 @@ class ClientSessions:
 
     async def find(self, match: SessionMatch) -> ClientSession | None:
         """Returns the conversation that a list continues, also one that is only in the store; writes nothing."""
-        conversation = match.conversation or (await self._find_stored(match) if match.given.given else None)
+        conversation = await self._known(match)
         if conversation is not None:
-            await self._look_at(conversation)
+            async with conversation.lock:
+                await self._look_at(conversation)
         return conversation
+
+    async def _known(self, match: SessionMatch) -> ClientSession | None:
+        return match.conversation or (await self._find_stored(match) if match.given.given else None)
 
     async def follow(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
         """Returns the conversation with all messages of the list appended; None for a list of system messages."""
         if not match.given.given:
             return None
-        conversation = await self.find(match) or await self._create(match, body)
-        async with conversation.lock:
-            try:
-                conversation = await self._append(conversation, match.given, body.messages)
-            except DuplicateEvent:  # another replica, or an append that was not waited for, has written some of them
-                conversation.log = (await self._load(conversation.session_id, match.caller)).log
-                conversation = await self._append(conversation, match.given, body.messages)
-            await self._note_prompt(conversation, match.given, body)
+        conversation = await self._known(match)
+        if conversation is not None and self._begins_another(conversation, match.given, body):
+            id = _session_id(match.caller, f"{match.given.given.first_id}{_prompt_digest(match.given, body)}")
+            conversation = self._open.get(id) or await self._create(match, body, id)
+        conversation = conversation or await self._create(match, body)
+        for _ in range(_APPEND_TRIES):
+            async with conversation.lock:
+                await self._look_at(conversation)
+                shared = conversation.log.match(match.given.given)
+                if shared.logged < len(conversation.log.ids):  # it went back or was edited
+                    conversation = await self._fork(conversation, shared, match.given)
+                    continue
+                try:
+                    await self._append(conversation, shared, match.given, body.messages)
+                except DuplicateEvent:  # another replica, or an append that was not waited for, has written some
+                    conversation.log = (await self._load(conversation.session_id, match.caller)).log
+                    continue
+                await self._note_prompt(conversation, match.given, body)
+                break
         if conversation.session_id in self._open:
             self._open.move_to_end(conversation.session_id)
         self._close_oldest()
         return conversation
+
+    async def is_extended(self, match: SessionMatch, body: RequestBody) -> bool:
+        """Whether a list only adds messages to an open conversation, to which nobody else has written since."""
+        conversation, given = match.conversation, match.given
+        if conversation is None or conversation.is_redacted or conversation.asked != _asked(given, body):
+            return False
+        if not len(given.start) or conversation.log.match(given.given).logged < len(conversation.log.ids):
+            return False
+        record = await self.sessions.get(conversation.session_id)
+        return (record.created, record.version) == (conversation.created, conversation.version)
 
     async def _look_at(self, conversation: ClientSession) -> None:
         """Notes what others did to a session; raises UnknownSession if it was deleted, even if it is there again."""
@@ -265,26 +338,26 @@ class ClientSessions:
 
     async def _note_prompt(self, conversation: ClientSession, given: MessageList, body: RequestBody) -> None:
         """Stores the model, and the size of system prompt and tools, where they are not those of the last request."""
-        asked = hash((body.model, body.field(body.protocol.system or ""), body.field("tools"), *given.leading))
+        asked = _asked(given, body)
         if asked != conversation.asked:
             await self.sessions.set_window(conversation.session_id, model=body.model)
             system = body.system or given.leading_messages or None
             await self.sessions.set_prompt(conversation.session_id, system=system, tools=body.value("tools"))
             conversation.asked = asked
+            conversation.system, conversation.has_tools = _system(given, body), body.has_tools
 
-    async def _append(self, conversation: ClientSession, given: MessageList, raw: bytes) -> ClientSession:
-        """Appends the new messages; a list that went back or was edited continues in a fork."""
-        match = conversation.log.match(given.given)
-        if match.logged < len(conversation.log.ids):
-            conversation = await self._fork(conversation, match, given)
-            match = conversation.log.match(given.given)
+    async def _append(self, conversation: ClientSession, match: ListMatch, given: MessageList, raw: bytes) -> None:
+        """Appends the new messages of a list that continues the conversation."""
         new, ids = given.after(match.known), conversation.log.new_ids(given.given, match.known)
         may_think = any(_THINKING in item for item in given.items[match.known :])
         if may_think and any(map(has_thinking, new)) and await self._was_compacted_since(conversation):
             new = list(map(strip_thinking, new))
         at = _reply_end(new) if conversation.usage is not None else 0
         usage, conversation.usage = (conversation.usage, None) if at else (None, conversation.usage)
-        for messages, names, counts in ((new[:at], ids[:at], usage), (new[at:], ids[at:], None)):
+        parts = [(0, at, usage)] if at else []
+        parts += [(start, start + _APPENDED_AT_ONCE, None) for start in range(at, len(new), _APPENDED_AT_ONCE)]
+        for start, end, counts in parts:
+            messages, names = new[start:end], ids[start:end]
             if messages:
                 made_on = conversation.sent_after
                 done = await self.sessions.append(
@@ -294,7 +367,6 @@ class ClientSessions:
                 conversation.version = done[-1].seq
         if not given.checkpoint:
             conversation.remember(raw, given, [*match.ids, *ids])
-        return conversation
 
     async def _was_compacted_since(self, conversation: ClientSession) -> bool:
         """Whether a reply was made before the newest compaction; also if that is not known."""
@@ -318,9 +390,15 @@ class ClientSessions:
         found = [await self._load(name, caller) for name in names]
         return self._add(nearest(found, given.given, lambda one: one.log) or found[0])
 
-    async def _create(self, match: SessionMatch, body: RequestBody) -> ClientSession:
+    def _begins_another(self, conversation: ClientSession, given: MessageList, body: RequestBody) -> bool:
+        """Whether a list without any reply, and with another system prompt, only begins as a conversation did."""
+        if conversation.system in (0, _system(given, body)) or given.given.start or len(given.items) > _FIRST_MESSAGES:
+            return False
+        return len(conversation.log.ids) > len(given.items) and not any(map(is_reply, given.messages))
+
+    async def _create(self, match: SessionMatch, body: RequestBody, id: str = "") -> ClientSession:
         caller, given = match.caller, match.given
-        id = _session_id(caller, given.given.first_id)
+        id = id or _session_id(caller, given.given.first_id)
         try:
             record = await self.sessions.create(
                 id=id,
@@ -350,7 +428,6 @@ class ClientSessions:
             fork = self._add(ClientSession(name, source.caller, Follower(ids)))
         except InvalidInput:
             fork = self._add(await self._load(name, source.caller))  # this edit was seen before
-        await self._look_at(fork)
         return fork
 
     async def _load(self, session_id: str, caller: Caller) -> ClientSession:
@@ -378,6 +455,20 @@ class ClientSessions:
         siblings.remove(closed)
         if not siblings:
             del self._by_caller[closed.caller]
+
+
+def _system(given: MessageList, body: RequestBody) -> int:
+    return hash((body.field(body.protocol.system or ""), *given.leading))
+
+
+def _asked(given: MessageList, body: RequestBody) -> int:
+    return hash((body.model, body.field(body.protocol.system or ""), body.field("tools"), *given.leading))
+
+
+def _prompt_digest(given: MessageList, body: RequestBody) -> str:
+    return hashlib.blake2b(
+        b"\0".join((body.field(body.protocol.system or ""), *given.leading)), digest_size=8
+    ).hexdigest()
 
 
 def _session_id(caller: Caller, text: str) -> str:

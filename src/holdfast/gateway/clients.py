@@ -105,8 +105,10 @@ def _gemini(url: str) -> ClientSetup:
 
 def _aider(url: str) -> ClientSetup:
     file = Path.home() / ".aider.conf.yml"
-    variables = {"OPENAI_API_BASE": f"{url}/v1", "ANTHROPIC_BASE_URL": url}
-    return ClientSetup(file, "lines", {("openai-api-base: ",): f"{url}/v1"}, variables, (_OPENAI, _ANTHROPIC))
+    variables = {"OPENAI_API_BASE": f"{url}/v1", "ANTHROPIC_API_BASE": url, "GEMINI_API_BASE": url}
+    others = ", ".join(f'"{name}={address}"' for name, address in list(variables.items())[1:])
+    settings: dict[tuple[str, ...], str] = {("openai-api-base: ",): f"{url}/v1", ("set-env: ",): f"[{others}]"}
+    return ClientSetup(file, "lines", settings, variables, (_OPENAI, _ANTHROPIC, _GOOGLE))
 
 
 def _qwen_code(url: str) -> ClientSetup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from ..errors import InvalidInput
 from ..io.access_keys import is_loopback, read_lines
 from ..io.secrets import public_url
+from ..sessions import SessionService
 from .browsers import check_origin
 from .protocols import PROTOCOLS
 
@@ -42,6 +43,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Let the model that a request names write the summaries of its session, with the client's key."""
     recall: bool = False
     """Offer lookups of archived messages to the model; the replies of compacted sessions then arrive whole."""
+    open_sessions: Callable[[], SessionService] | None = None
+    """Opens the same store in the process for large requests, and can be pickled; else that has sessions in memory."""
     max_body: int = 64 * 2**20
     max_requests: int = 2_000
     header_timeout: float = 75.0

@@ -6,24 +6,34 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from ..errors import InvalidInput
 from ..follow import CACHE_MARK
-from ..messages import Json, decode_one, is_from_user
+from ..messages import Json, Text, decode_one, is_from_user
 from ..messages.payload import as_dict, as_list
+
+if TYPE_CHECKING:
+    from ..io.http_messages import Headers
 
 CallKind = Literal["generate", "count", "compact"]
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 ITEM_PREFIX = "holdfast1."
 """How every compaction item of the gateway begins; one that begins otherwise is another vendor's."""
+_BEDROCK = re.compile(r"/model/[^/]+/(?:invoke|converse)")
 _FIRST_BYTES = 100
 """Bytes of a field in which its first character is looked for."""
 _SERVER_STATE = ("previous_response_id", "conversation", "thread", "cachedContent")
 """Fields that refer to messages that only the provider has."""
+
+
+OLLAMA_USAGE = "prompt_eval_count"
+"""Ollama's field of a reply with the tokens of the prompt; its calls have no ids, and its context is an option."""
+_ANTHROPIC_ON_VERTEX = "/publishers/anthropic/"
+"""Google's Vertex AI takes the requests of several publishers in their own forms, with the model in the path."""
 
 
 class WireProtocol(msgspec.Struct, frozen=True):
@@ -34,7 +44,7 @@ class WireProtocol(msgspec.Struct, frozen=True):
     messages: str
     system: str | None
     usage: str
-    """Field of a reply with its token counts."""
+    """Field of a reply with its token counts, or with those of the input."""
     paths: tuple[tuple[str, CallKind], ...]
     """Ends of the paths of its calls."""
     quiet_events: frozenset[str] = frozenset()
@@ -47,6 +57,7 @@ class WireProtocol(msgspec.Struct, frozen=True):
 
 PROTOCOLS = (
     WireProtocol("openai-chat", "messages", None, "usage", (("/chat/completions", "generate"),)),
+    WireProtocol("openai-chat", "messages", None, OLLAMA_USAGE, (("/api/chat", "generate"),)),
     WireProtocol(
         "openai-responses",
         "input",
@@ -62,7 +73,12 @@ PROTOCOLS = (
         "messages",
         "system",
         "usage",
-        (("/messages", "generate"), ("/messages/count_tokens", "count")),
+        (
+            ("/messages", "generate"),
+            ("/messages/count_tokens", "count"),
+            (":rawPredict", "generate"),
+            (":streamRawPredict", "generate"),
+        ),
         frozenset(("ping",)),
         frozenset(("context_management", "compaction")),
         (ITEM_PREFIX.encode(),),
@@ -84,9 +100,14 @@ def find_protocol(method: str, path: str) -> tuple[WireProtocol, CallKind] | Non
     path = path.rstrip("/")
     for protocol in PROTOCOLS:
         for end, kind in protocol.paths:
-            if path.endswith(end):
+            if path.endswith(end) and (not end.lower().endswith("rawpredict") or _ANTHROPIC_ON_VERTEX in path):
                 return protocol, kind
     return None
+
+
+def is_signed_call(path: str) -> bool:
+    """Whether a model call of Amazon Bedrock: its signature covers the body, which can only pass as it is."""
+    return bool(_BEDROCK.search(path))
 
 
 class RequestBody:
@@ -105,11 +126,23 @@ class RequestBody:
 
     @property
     def model(self) -> str:
-        """Name of the model; Gemini has it in the path."""
+        """Name of the model; Gemini and Vertex have it in the path."""
         if named := re.search(r"/models/([^/:]+):", self._path):
             return named[1]
         model = self.value("model")
         return model if isinstance(model, str) else ""
+
+    @property
+    def stated_window(self) -> int | None:
+        """The context that the request asks for, where that is an option (Ollama)."""
+        options = self.value("options") if self.protocol.usage == OLLAMA_USAGE else None
+        asked = options.get("num_ctx") if isinstance(options, dict) else None
+        return asked if isinstance(asked, int) and asked > 0 else None
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether the model may call tools."""
+        return self.field("tools").strip() not in (b"", b"[]", b"null")
 
     @property
     def has_all_messages(self) -> bool:
@@ -229,37 +262,63 @@ SESSION_HEADER = "x-holdfast-session"
 _KEY_HEADERS = (SESSION_HEADER, "thread-id", "session-id", "x-claude-code-session-id", "x-session-id", "session_id")
 
 
-def session_key(headers: Mapping[str, str], body: RequestBody) -> str:
-    """Returns the client's own name of the conversation; empty if it sends none."""
-    for name in _KEY_HEADERS:
-        if key := headers.get(name):
-            return key
-    if isinstance(key := body.value("prompt_cache_key"), str):
-        return key
+def header_key(headers: Headers) -> str:
+    """Returns the client's own name of the conversation, if a header has it."""
+    return next(filter(None, map(headers.get, _KEY_HEADERS)), "")
+
+
+def session_key(named: str, body: RequestBody) -> str:
+    """Returns the client's own name of the conversation: that of a header, or one in the body; empty without one.
+
+    The end user that a body names is a part of it: conversations of two users never meet.
+    """
+    if named:
+        return named
     metadata = body.value("metadata")
     user = metadata.get("user_id") if isinstance(metadata, dict) else None
-    return user if isinstance(user, str) else ""
+    names = (body.value("prompt_cache_key"), user, body.value("safety_identifier"), body.value("user"))
+    return "\0".join(name for name in names if isinstance(name, str) and name)
 
 
-_SIDE_CALL_SYSTEM, _SIDE_CALL_TEXT = 600, 3_000
-"""Characters of a system prompt, and of either end of a message, that are searched."""
-_SIDE_CALL = re.compile(
-    r"title generator|generate (?:a |an )?(?:short |concise |brief )?title|(?:thread|session|conversation) title"
-    r"|context summari[sz]ation (?:assistant|agent)|context (?:checkpoint )?compaction|handoff summary"
-    r"|anchored summary|structured (?:context checkpoint|summary)|<state_snapshot>|PREFIX of a turn"
-    r"|summari[sz]e (?:our|the|this|older|above|all) (?:\w+ )?(?:conversation|session|history|messages|turns)"
-    r"|another (?:LLM|language model|agent) (?:that )?will|detailed (?:prompt|summary) (?:for|of)"
-    r"|create a (?:detailed|structured|anchored) (?:\w+ )?summary|compress(?:ing)? the (?:conversation|context|history)"
-    r"|respond with text only",
-    re.IGNORECASE,
+SIDE_CALL_SYSTEM_PROMPTS = (
+    "You are a title generator. You output ONLY a thread title.",  # opencode
+    "You are a context summarization agent. You are given a conversation between",  # opencode
+    "You are a context summarization assistant. Your task is to read a conversation between",  # pi
+    "You are a helpful AI assistant tasked with summarizing conversations.",  # Claude Code
+    "Generate a concise, sentence-case title (3-7 words) that captures",  # Claude Code, qwen-code
+    "Generate a concise, single-line task title of at most",  # codex
+    "You are the component that summarizes internal chat history into a given structure.",  # qwen-code, gemini-cli
+    "You are a specialized system component responsible for distilling chat history into",  # gemini-cli
 )
+"""How the system prompts of the titles and summaries begin that known clients make for themselves."""
+SIDE_CALL_USER_PROMPTS = (
+    "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM",  # codex
+    "Your task is to create a detailed summary of the conversation so far, paying close attention",  # Claude Code
+    "Your task is to create a detailed summary of this conversation. This summary will be placed",  # Claude Code
+    "Your task is to create a detailed summary of the RECENT portion of the conversation",  # Claude Code
+    "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",  # Claude Code
+    "Create a new anchored summary from the conversation history in the",  # opencode
+    "Generate a title for this conversation:\n",  # opencode
+    "Generate a concise, single-line task title of at most",  # codex
+    "This is the PREFIX of a turn that was too large to keep. The SUFFIX",  # pi
+)
+"""How the last message begins where they ask for it in the user's place."""
 
 
-def is_side_call(body: RequestBody, last: Sequence[Json], leading: Sequence[Json] = ()) -> bool:
-    """Whether a client asks for a title or a summary of its own: no part of the conversation."""
+def has_side_call_prompt(body: RequestBody, last: Sequence[Json], leading: Sequence[Json] = ()) -> bool:
+    """Whether a known client asks with its own prompt for a title or a summary: no part of the conversation.
+
+    A prompt is known by the whole sentence with which it or one of its blocks begins, never by words in it.
+    """
     format = body.protocol.format
-    system = bytes(body.fields.get(body.protocol.system or "", b""))[:_SIDE_CALL_SYSTEM].decode(errors="replace")
-    prompts = [decode_one(payload, format).text[:_SIDE_CALL_SYSTEM] for payload in leading]
-    asked = [message.text for payload in last if is_from_user(message := decode_one(payload, format))]
-    texts = (system, *prompts, *(text[:_SIDE_CALL_TEXT] + text[-_SIDE_CALL_TEXT:] for text in asked))
-    return any(_SIDE_CALL.search(text) for text in texts)
+    system = body.system
+    prompts = [decode_one(payload, format) for payload in leading]
+    if system:
+        prompts.append(decode_one({"role": "system", "content": system}, "anthropic"))
+    asked = [message for payload in last if is_from_user(message := decode_one(payload, format))]
+    return any(
+        isinstance(part, Text) and part.text.lstrip().startswith(known)
+        for messages, known in ((prompts, SIDE_CALL_SYSTEM_PROMPTS), (asked, SIDE_CALL_USER_PROMPTS))
+        for message in messages
+        for part in message.parts
+    )

@@ -15,7 +15,7 @@ from ..models.failures import classify
 from ..models.overflow import error_message
 from ..tokens import Usage, read_usage
 from ..tokens.window import listed_windows
-from .protocols import WireProtocol
+from .protocols import OLLAMA_USAGE, WireProtocol
 
 _MAX_READ = 8 * 2**20
 """Bytes of a reply that are searched for its usage."""
@@ -62,7 +62,7 @@ class ReplyReader:
         self.usage: Usage | None = None
         self._protocol = protocol
         self._field = f'"{protocol.usage}"'.encode()
-        self._streams = "text/event-stream" in content_type
+        self._streams = "text/event-stream" in content_type or "ndjson" in content_type
         self._decode = decoder_for(encoding)
         self._rest = b""
 
@@ -101,6 +101,10 @@ class ReplyReader:
             reply = msgspec.json.decode(text)
         except msgspec.DecodeError:
             return
+        if self._protocol.usage == OLLAMA_USAGE and isinstance(reply, dict):
+            reply = {
+                OLLAMA_USAGE: {"input_tokens": reply.get(OLLAMA_USAGE), "output_tokens": reply.get("eval_count", 0)}
+            }
         for layer in (reply, *(_field_of(reply, name) for name in ("response", "message"))):
             if isinstance(reported := _field_of(layer, self._protocol.usage), dict):
                 try:

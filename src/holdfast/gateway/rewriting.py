@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -13,7 +15,7 @@ import msgspec
 from ..agent import Keeper
 from ..compaction import acompact, preset
 from ..compaction.presets import DEFAULT_PRESET
-from ..errors import CorruptLog, HoldfastError, StoreError, UnknownSession
+from ..errors import CorruptLog, StoreError, UnknownSession
 from ..follow import count_leading_system
 from ..hooks.events import CompactionEvent
 from ..messages import Json, decode_one
@@ -21,17 +23,23 @@ from ..models.calls import Failure, Model
 from ..sessions import Context, SessionService
 from ..tokens import Usage
 from ..triggers import always
-from .client_sessions import Caller, ClientSession, ClientSessions, MessageList
+from .client_sessions import Caller, ClientSession, ClientSessions, MessageList, SessionMatch
 from .context_editing import ContextEdits
-from .protocols import CallKind, RequestBody, is_side_call, mark_last_block, with_cache_marks
+from .protocols import CallKind, RequestBody, has_side_call_prompt, mark_last_block, with_cache_marks
 from .vendor_requests import CompactedContext, CompactionRequest
 
 log = logging.getLogger("holdfast.gateway")
-Outcome = Literal["unchanged", "compacted", "redacted", "recovered", "side_call", "failed", "other"]
+Outcome = Literal["unchanged", "compacted", "redacted", "recovered", "side_call", "failed", "too_large", "other"]
 PREPARE_SECONDS = 60.0
 """Longest time that a request waits for a compaction; then it is forwarded as it is."""
-_STORE_SECONDS, _STORE_SECONDS_PER_BYTE = 10.0, 4e-6
-"""Longest time that a request waits for the store, by its size; then it is forwarded as it is."""
+_STORE_SECONDS = 10.0
+"""Longest time that a request waits for the store; then it is forwarded as it is."""
+_WRITES_BEHIND = 256
+"""Requests whose messages are on their way to the log; further ones wait for the store before they are forwarded."""
+_TOKENS_AROUND = 16
+"""Most tokens that a message takes beside those of its text, of which each has at least a byte."""
+_MAY_BE_LARGE = re.compile(rb'"(?:image|file|document|input_audio|inline|audio|video|encrypted)')
+"""Fields by which a message may take more tokens than it has bytes."""
 _BACKGROUND_SECONDS = 120.0
 """Longest time of a compaction in the background: requests over the hard threshold wait for it."""
 _STORE_SLOTS = 64
@@ -60,6 +68,12 @@ class RewriteDecision(msgspec.Struct):
     """Writes the summaries of this client, if not the service's model."""
     compacted: CompactedContext | None = None
     """The compaction that the client asked for."""
+    writing: asyncio.Task[bool] | None = None
+    """Writes the new messages to the log, and is true if that succeeded: the request does not wait for it."""
+
+    async def written(self) -> bool:
+        """Waits until the log has the messages of the request; false if that failed."""
+        return self.writing is None or await asyncio.shield(self.writing)
 
 
 class Rewriter:
@@ -73,14 +87,21 @@ class Rewriter:
         self,
         sessions: SessionService,
         on_event: Callable[[CompactionEvent, str], object] = lambda event, owner: None,
+        unwritten: Callable[[], object] = lambda: None,
+        store_seconds: float | None = None,
     ) -> None:
+        """`unwritten` is called when a request that was forwarded could not be written."""
+        self._store_seconds = store_seconds
         self.sessions = sessions
         self.conversations = ClientSessions(sessions)
         self._policy = sessions.preset or preset(DEFAULT_PRESET)
         self._store_failed_until = float("-inf")
         self._store_slots = anyio.Semaphore(_STORE_SLOTS)
         self._on_event = on_event
+        self.unwritten = unwritten
         self._running: set[str] = set()
+        self.writing: set[asyncio.Task[bool]] = set()
+        """Writes of requests that were forwarded first."""
 
     async def decide(
         self,
@@ -102,11 +123,68 @@ class Rewriter:
                         self.conversations.forget(gone.session_id or "")
             return RewriteDecision("failed")
         except Exception as problem:
-            if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
-                self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS
-            is_bug = not isinstance(problem, HoldfastError | TimeoutError)
-            log.warning("the request is forwarded as it is: %s", type(problem).__name__, exc_info=is_bug)
+            self._note_failure("the request is forwarded as it is", problem)
             return RewriteDecision("failed")
+
+    def _note_failure(self, what: str, problem: Exception) -> None:
+        if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
+            self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS
+        is_bug = not isinstance(problem, StoreError | TimeoutError)
+        log.warning("%s: %s", what, type(problem).__name__, exc_info=is_bug)
+
+    async def _forward_first(self, match: SessionMatch, body: RequestBody) -> RewriteDecision | None:
+        """Decides about a request that only extends its conversation and fits for certain: it is written behind.
+
+        None if it needs more. A gateway that is killed loses what the client's next request brings again.
+        """
+        conversation, new = match.conversation, match.given.items
+        size = None if conversation is None else conversation.size
+        if conversation is None or size is None or size.is_compacted or len(self.writing) >= _WRITES_BEHIND:
+            return None
+        if size.limit is not None and (
+            size.tokens + sum(map(len, new)) + _TOKENS_AROUND * len(new) > size.limit
+            or any(map(_MAY_BE_LARGE.search, new))
+        ):
+            return None
+        if not await self.conversations.is_extended(match, body):
+            return None
+        conversation.sent_after = size.checkpoint
+        decision = RewriteDecision(
+            owner=match.caller.owner,
+            session_id=conversation.session_id,
+            tokens_before=size.tokens,
+            tokens_after=size.tokens,
+            conversation=conversation,
+            given=match.given,
+        )
+        if new:
+            decision.writing = conversation.writing = asyncio.create_task(self._write_behind(match, body))
+            self.writing.add(decision.writing)
+            decision.writing.add_done_callback(self.writing.discard)
+        return decision
+
+    async def _write_behind(self, match: SessionMatch, body: RequestBody) -> bool:
+        try:
+            await self._follow(match, body)
+        except UnknownSession as gone:
+            self.conversations.forget(gone.session_id or "")
+        except Exception as problem:
+            self._note_failure("a request that was forwarded is not in the log", problem)
+        else:
+            return True
+        self.unwritten()
+        if match.conversation is not None:
+            match.conversation.size = None
+        return False
+
+    async def _follow(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
+        """Writes what is new in a list to the log of its conversation, within the time for the store."""
+        async with self._store_slots:
+            with _store_deadline(self._store_seconds or _STORE_SECONDS):
+                conversation = await self.conversations.follow(match, body)
+                if conversation is not None:
+                    conversation.size = await self.sessions.size(conversation.session_id)
+        return conversation
 
     async def _decide(
         self,
@@ -121,17 +199,23 @@ class Rewriter:
         returned, now = (None, False) if asked is None else (asked.returned, asked.now)
         match = None if returned is None else await self.conversations.match_returned(caller, returned)
         continues = match is not None
-        match = match or await self.conversations.match(caller, body.messages)
+        match = match or await self.conversations.match(caller, body)
         last, leading = match.given.messages[-1:], match.given.leading_messages
-        own = now or (kind == "generate" and not is_side_call(body, last, leading))
+        own = now or (kind == "generate" and not self._is_side_call(body, match, last, leading))
+        if own and asked is None and (first := await self._forward_first(match, body)) is not None:
+            first.summarizer = summarizer
+            return first
         async with self._store_slots:
-            with _store_deadline(_STORE_SECONDS + len(body.raw) * _STORE_SECONDS_PER_BYTE):
+            with _store_deadline(self._store_seconds or _STORE_SECONDS):
                 if now and await self.conversations.has_more(match):
                     return RewriteDecision("other")
-                conversation = await (self.conversations.follow(match, body) if own else self.conversations.find(match))
-                if conversation is None:
-                    return RewriteDecision("unchanged" if own else "side_call")
-                size = await self.sessions.size(conversation.session_id)
+                conversation = None if own else await self.conversations.find(match)
+        if own:
+            conversation = await self._follow(match, body)
+        if conversation is None:
+            return RewriteDecision("unchanged" if own else "side_call")
+        size = conversation.size if own else await self.sessions.size(conversation.session_id)
+        assert size is not None
         given = match.given
         decision = RewriteDecision(
             "unchanged" if own else "side_call",
@@ -169,6 +253,12 @@ class Rewriter:
         if own:
             conversation.sent_after = size.checkpoint if context is None else context.checkpoint
         return decision
+
+    def _is_side_call(
+        self, body: RequestBody, match: SessionMatch, last: Sequence[Json], leading: Sequence[Json]
+    ) -> bool:
+        """Whether a client asks for a title or a summary of its own: by its prompt, or by the form of the request."""
+        return self.conversations.has_side_call_form(match, body) or has_side_call_prompt(body, last, leading)
 
     # -- compactions that clients ask for -----------------------------------------------------------------
 
@@ -254,7 +344,7 @@ class Rewriter:
         """
         try:
             with anyio.move_on_after(PREPARE_SECONDS):
-                if decision.conversation is not None:
+                if decision.conversation is not None and await decision.written():
                     return await self._recover_session(body, decision, failure)
         except Exception as problem:
             log.warning("a session that is too long is not compacted: %s", type(problem).__name__, exc_info=True)
@@ -311,15 +401,20 @@ class Rewriter:
     async def finish(self, body: RequestBody, decision: RewriteDecision, usage: Usage | None) -> None:
         """Records the usage of a reply, and compacts in the background if the preset's trigger fires."""
         conversation = decision.conversation
-        if conversation is None:
+        if conversation is None or not await decision.written():
             return
         if usage is not None:
             conversation.usage = usage
-        if conversation.session_id in self._running:
+        if conversation.session_id in self._running or conversation.not_due_at == conversation.version:
             return
         self._running.add(conversation.session_id)
         try:
-            if await self.sessions.due(conversation.session_id):
+            version = conversation.version
+            with _store_deadline(self._store_seconds or _STORE_SECONDS):
+                is_due = await self.sessions.due(conversation.session_id)
+            if not is_due:
+                conversation.not_due_at = version
+            else:
                 with anyio.fail_after(_BACKGROUND_SECONDS):
                     await self._keeper(body, decision).compact_if_due()
         except UnknownSession:

@@ -56,7 +56,7 @@ class ItemSealer:
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         """Without keys, a random one is used: items are then valid until the gateway stops."""
-        self._ciphers = [AESGCM(_derive(key)) for key in keys or (secrets.token_urlsafe(_MIN_KEY),)]
+        self._ciphers = [AESGCM(_derive(key)) for key in keys or (new_item_key(),)]
 
     def seal(self, item: SealedItem, owner: str) -> str:
         """Returns an item as text that only the same owner can send back."""
@@ -82,6 +82,11 @@ class ItemSealer:
             packed = zstandard.ZstdDecompressor().decompress(plain, max_output_size=_MAX_ITEM)
             return msgspec.msgpack.decode(packed, type=SealedItem)
         raise DamagedItem
+
+
+def new_item_key() -> str:
+    """Returns a random key of items."""
+    return secrets.token_urlsafe(_MIN_KEY)
 
 
 def is_sealed(text: object) -> bool:
@@ -149,7 +154,7 @@ def _create_key_file(file: Path) -> None:
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
     try:
         with os.fdopen(handle, "w") as out:
-            out.write(f"{secrets.token_urlsafe(_MIN_KEY)}\n")
+            out.write(f"{new_item_key()}\n")
             out.flush()
             os.fsync(out.fileno())
         os.link(temporary, file)

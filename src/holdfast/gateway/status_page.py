@@ -6,8 +6,8 @@ from html import escape
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
+from ..io.http_server import HttpReply
 from ..sessions import SessionService
 from .metrics import GatewayMetrics, OwnerCounts, RecentCompaction
 
@@ -58,11 +58,11 @@ async def read_status(sessions: SessionService, metrics: GatewayMetrics, owner: 
     )
 
 
-def status_reply(status: GatewayStatus, *, as_json: bool) -> web.Response:
+def status_reply(status: GatewayStatus, *, as_json: bool) -> HttpReply:
     """Returns the page, or the same as JSON."""
     if as_json:
-        return web.Response(body=msgspec.json.encode(status), content_type="application/json", headers=_HEADERS)
-    return web.Response(text=_render_page(status), content_type="text/html", charset="utf-8", headers=_HEADERS)
+        return HttpReply.json(status, headers=_HEADERS)
+    return HttpReply(200, _render_page(status).encode(), {"Content-Type": "text/html; charset=utf-8", **_HEADERS})
 
 
 def _render_page(status: GatewayStatus) -> str:

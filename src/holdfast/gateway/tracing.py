@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+    from ..io.http_messages import Headers
 
 _PREFIX = "holdfast."
 
@@ -25,7 +27,7 @@ class RequestTracer:
         self._tracer = trace.get_tracer("holdfast.gateway", tracer_provider=provider)
 
     @contextmanager
-    def span(self, method: str, path: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    def span(self, method: str, path: str, headers: Headers) -> Iterator[dict[str, Any]]:
         """Yields a dict whose facts become attributes of the span: `status`, and what a reply says of its request."""
         facts: dict[str, Any] = {}
         if self._trace is None:
@@ -33,7 +35,7 @@ class RequestTracer:
             return
         with self._tracer.start_as_current_span(
             f"{method} {path}",
-            context=self._propagate.extract({name.lower(): value for name, value in headers.items()}),
+            context=self._propagate.extract(dict(headers.items())),
             kind=self._trace.SpanKind.SERVER,
             attributes={"http.request.method": method, "url.path": path},
             record_exception=False,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Protocol
 
 import anyio
 import msgspec
-from aiohttp import web
 
 from ..errors import InvalidInput
+from ..io.http_messages import Headers
+from ..io.http_server import HttpReply
 from ..messages import Json, decode_one, is_framed, strip_frame
 from ..models.calls import Model
 from . import anthropic_compaction, openai_compaction
@@ -38,8 +38,12 @@ class VendorDecision(msgspec.Struct):
     """How one request is answered: by the gateway alone, or by the upstream with an edited reply."""
 
     decision: RewriteDecision
-    reply: web.Response | None = None
+    reply: HttpReply | None = None
     editor: ReplyEditor | None = None
+    body: RequestBody | None = None
+    """The request as it was decided about; None if it could not be read, or was decided about in another process."""
+    number: int = 0
+    """By which another process knows the decision."""
 
 
 class VendorCompaction:
@@ -127,20 +131,18 @@ def summary_text(messages: list[Json], format: str) -> str:
     return "\n\n".join([*notes, *texts[-_MAX_QUOTES:]]) or "(The conversation so far has no text.)"
 
 
-def _reply(body: RequestBody, kind: CallKind, asked: CompactionRequest, item: CompactionItem) -> web.Response:
+def _reply(body: RequestBody, kind: CallKind, asked: CompactionRequest, item: CompactionItem) -> HttpReply:
     """Returns the reply that has only the item, in the form that the request asks for."""
     if kind == "compact":
-        return web.json_response(openai_compaction.compacted_reply(asked, item))
+        return HttpReply.json(openai_compaction.compacted_reply(asked, item))
     if body.protocol.format == "anthropic":
         whole, events = anthropic_compaction.compacted_reply(body, asked, item)
     else:
         whole, events = openai_compaction.triggered_reply(body, item)
     if body.value("stream") is not True:
-        return web.json_response(whole)
-    return web.Response(
-        body=b"".join(map(encode_event, events)),
-        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"},
-    )
+        return HttpReply.json(whole)
+    stream = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
+    return HttpReply(200, b"".join(map(encode_event, events)), stream)
 
 
 def _editor(
@@ -153,11 +155,11 @@ def _editor(
     return None if item is None else openai_compaction.ResponseEditor(item)
 
 
-def refused_reply(refusal: ProtocolRefusal) -> web.Response:
-    return web.json_response(refusal.body, status=refusal.status)
+def refused_reply(refusal: ProtocolRefusal) -> HttpReply:
+    return HttpReply.json(refusal.body, status=refusal.status)
 
 
-def upstream_headers(headers: Mapping[str, str], *, edited: bool) -> dict[str, str | None]:
+def upstream_headers(headers: Headers, *, edited: bool) -> dict[str, str | None]:
     """Returns the headers that differ in the upstream's request: no betas of ours, and a reply that can be edited."""
     changed: dict[str, str | None] = {}
     if betas := headers.get("anthropic-beta"):

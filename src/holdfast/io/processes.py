@@ -1,4 +1,4 @@
-"""Shell commands that are killed with their children on cancellation, and graceful shutdown on signals."""
+"""Shell commands that are killed with their children on cancellation and with the program, and shutdown on signals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import platform
 import secrets
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -39,7 +40,7 @@ async def run_shell(
     cwd: str | os.PathLike[str] | None = None,
     on_output: Callable[[bytes], object] | None = None,
 ) -> ShellResult:
-    """Runs a shell command, or a program with arguments; cancellation kills it and its children.
+    """Runs a shell command, or a program with arguments; cancellation, or the end of the program, kills its processes.
 
     `on_output` gets all output as it comes.
     """
@@ -47,7 +48,13 @@ async def run_shell(
     mark = secrets.token_hex(16)
     with anyio.CancelScope(shield=True):  # a half-started process could not be killed
         environment = {**os.environ, _MARK_VARIABLE: mark}
-        process = await anyio.open_process(command, cwd=cwd, env=environment, start_new_session=True)
+        reaper = await _start_reaper(mark)
+        try:
+            process = await anyio.open_process(command, cwd=cwd, env=environment, start_new_session=True)
+        except BaseException:
+            await _stop_reaper(reaper)
+            raise
+        await _watch_with(reaper, process)
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     try:
         async with anyio.create_task_group() as group:
@@ -61,6 +68,7 @@ async def run_shell(
             _kill(process, mark)
         with anyio.CancelScope(shield=True):
             await process.aclose()
+            await _stop_reaper(reaper)
     return ShellResult(code, out.text, err.text)
 
 
@@ -86,6 +94,38 @@ async def _write_stdin(stream: ByteSendStream, data: bytes) -> None:
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         await stream.send(data)
         await stream.aclose()
+
+
+_REAPER = """
+read -r group
+while read -r _; do :; done
+kill -KILL -- "-$group"
+for place in /proc/[0-9]*; do grep -q "$0" "$place/environ" && kill -KILL "${place#/proc/}"; done
+"""
+"""Waits until its input ends, as it does when this program is killed, and kills the command and what it started."""
+
+
+async def _start_reaper(mark: str) -> Process | None:
+    if os.name != "posix":
+        return None
+    words = ["/bin/sh", "-c", _REAPER, f"{_MARK_VARIABLE}={mark}"]
+    return await anyio.open_process(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, env={"PATH": os.defpath}
+    )
+
+
+async def _watch_with(reaper: Process | None, process: Process) -> None:
+    if reaper is not None and reaper.stdin is not None:
+        with suppress(anyio.BrokenResourceError):
+            await reaper.stdin.send(f"{process.pid}\n".encode())
+
+
+async def _stop_reaper(reaper: Process | None) -> None:
+    """Ends it before its input: a command that has exited may leave processes in the background."""
+    if reaper is not None:
+        with suppress(ProcessLookupError):
+            reaper.kill()
+        await reaper.aclose()
 
 
 def _kill(process: Process, mark: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import threading
@@ -9,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import anyio
 import anyio.to_thread
@@ -81,6 +82,34 @@ async def read_descriptor(descriptor: int) -> AsyncIterator[InputStream]:
             yield InputStream(send, receive)
 
 
+class _PipeOutput(io.FileIO):
+    """Output whose reader may go away, as `head` does: the rest goes nowhere, and the writer ends as it would."""
+
+    reader_left = False
+
+    def write(self, data: Any) -> int:
+        if not self.reader_left:
+            try:
+                return super().write(data) or 0
+            except BrokenPipeError:
+                self.reader_left = True
+        return len(memoryview(data).cast("B"))
+
+
+def outlive_reader(stream: TextIO) -> TextIO:
+    """Returns a standard output that a closed pipe does not end; other streams as they are."""
+    try:
+        if not isinstance(stream, io.TextIOWrapper) or stream.isatty():
+            return stream
+        output = _PipeOutput(stream.fileno(), "wb", closefd=False)
+    except (OSError, ValueError):
+        return stream
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(output), stream.encoding, stream.errors, line_buffering=stream.line_buffering
+    )
+
+
 class JsonLinesWriter:
     """Writes one JSON object per line, in order; `send` never blocks."""
 
@@ -119,6 +148,8 @@ class JsonLinesWriter:
     def _put(self, data: bytes) -> None:
         self._stream.write(data)
         self._stream.flush()
+        if getattr(getattr(self._stream, "raw", None), "reader_left", False):  # nobody reads the events: stop the work
+            raise BrokenPipeError
 
 
 def _encode(record: msgspec.Struct) -> bytes:

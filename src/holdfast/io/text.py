@@ -46,12 +46,15 @@ _HIDDEN_IN_JSON = re.compile(f"{_INVISIBLE.pattern}|[\x7f-\x9f\u2028\u2029]")
 TAB_SIZE = 4
 
 
-def sanitize(text: str) -> str:
-    """Makes text safe to display: drops escape sequences and invisible characters, shows controls in caret notation."""
+def sanitize(text: str, *, tabs: bool = False) -> str:
+    """Makes text safe to display: drops escape sequences and invisible characters, shows controls in caret notation.
+
+    Tabs become spaces unless they are kept, for a text whose columns are not known yet.
+    """
     text = _LINE_ENDS.sub("\n", _ESCAPE_SEQUENCES.sub("", text) if "\x1b" in text or "\x9b" in text else text)
     if not text.isascii():
         text = _STACKED_MARKS.sub(r"\1", _INVISIBLE.sub("", text))
-    return _CONTROLS.sub(_caret_notation, text.expandtabs(TAB_SIZE))
+    return _CONTROLS.sub(_caret_notation, text if tabs else text.expandtabs(TAB_SIZE))
 
 
 def escape_controls(text: str) -> str:

@@ -40,6 +40,19 @@ _DECISION_KEYS = frozenset("status timeout yield_time_ms max_output_tokens".spli
 """Keys of values the agent decides at each call: never recalled."""
 _HEREDOC_START = re.compile(r"<<-?\s*+['\"]?(\w++)")
 _FIRST_WORD = re.compile(r"^[^\S\n]*+(\w++)", re.MULTILINE)
+_NEW_PROSE = re.compile(
+    r"(?P<flag>(?:--(?:description|body|title|message|notes|comment|summary|subject|reason)[= ]|(?<![\w-])-m ))"
+    r"""\s*+(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
+)
+"""Texts that a command writes: a description, a commit's message."""
+_COMMENT = re.compile(r"(?m)(?:^|(?<=[ \t]))#[ \t].*$")
+_RANGE = re.compile(r"(?P<tool>\bsed -n |\b(?:head|tail) )(?:-[cn] ?)?['\"]?[-+]?\d++(?:,\+?\d++)?p?['\"]?")
+"""Line numbers and counts, which an agent decides at each call."""
+_INSTALL = re.compile(
+    r"(?P<tool>\b(?:pip3?|npm|pnpm|yarn|apt(?:-get)?|brew|gem) (?:install|add|i)\b)"
+    r"(?:[ \t]++(?:-[qyUDg]+|--[a-z][a-z-]*|[\w@.\[\]=<>~^'\"-]++)(?=[ \t\n;&|)]|$)(?<! -r)(?<! -e))+"
+)
+"""Packages are installed by their public names."""
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:Update|Delete|Add) File: (.+)$", re.MULTILINE)
 
 
@@ -63,10 +76,11 @@ def recalled_texts(call: ToolCall) -> Iterator[str]:
 
 
 def _without_new_text(command: str) -> str:
-    """A command without the text it writes to files; for a patch, only its old side."""
+    """A command without the text it writes, ranges of lines and packages to install; for a patch, only its old side."""
     if (patch := _patch_body(command)) is not None:
         return "\n".join(_old_side(patch))
-    return "".join(_outside_heredocs(command))
+    command = _COMMENT.sub("", _NEW_PROSE.sub(r"\g<flag>", "".join(_outside_heredocs(command))))
+    return _INSTALL.sub(r"\g<tool>", _RANGE.sub(r"\g<tool>", command))
 
 
 def _outside_heredocs(command: str) -> Iterator[str]:

@@ -1,5 +1,5 @@
 """Text patterns of the lab: lines, words, names, error lines. They are independent of the ledger's on purpose, but
-the ledger's weights are learned from what the lab finds needed, on the learning half of the sessions."""
+the ledger's terms are set by what the lab finds needed, on the learning half of the sessions."""
 
 from __future__ import annotations
 

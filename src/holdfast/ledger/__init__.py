@@ -24,7 +24,6 @@ from .text import (
     take_fitting,
 )
 from .tool_calls import failed_exit_line, find_user_replies, outcome_lines
-from .weights import weights_digest
 
 __all__ = [
     "BRIEF_CHARS",
@@ -70,5 +69,4 @@ __all__ = [
     "steps_since",
     "take_fitting",
     "trim_ledger",
-    "weights_digest",
 ]

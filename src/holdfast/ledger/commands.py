@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .entries import CommandRecord
-from .weights import decay
+from .entries import CommandRecord, decay
 
 _COMMAND_LINE = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _SHORTER_OUTPUT = re.compile(r"\s+2>&1(?=\s*(?:\||$))|\s*\| (?:tail|tee)\b[^|;&]*$")

@@ -85,6 +85,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     """Number of the message that last changed the plan."""
     plan_from_page: bool = msgspec.field(default=False, name="plan_told")
     """Whether the plan was parsed from a page, where finished steps have lost their position."""
+    approved: LedgerLine | None = None
+    """The plan that the user approved, until it is done or replaced; not `whole` if only its open items are left."""
     calls: list[LedgerLine] = []
     """Calls since the last user message, other than reads, edits, shell commands and plan updates."""
     omitted_calls: int = msgspec.field(default=0, name="calls_untold")
@@ -121,6 +123,11 @@ def count_mentions(names: MentionIndex, mentioned: Mapping[str, int], kind: Line
             seen.assistant_time = time
         elif kind == "user":
             seen.user_time = time
+
+
+def decay(age: float, scale: float) -> float:
+    """Hyperbolic decay: 1 at age 0, 1/2 at `scale`; 1 for a note read back that is newer than the clock."""
+    return 1 / (1 + age / scale) if age > 0 else 1.0
 
 
 def count_uses(names: MentionIndex, referred: Iterable[str], time: int) -> None:

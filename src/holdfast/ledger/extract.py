@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from ..messages import (
     split_program_text,
 )
 from . import entries
+from .approved import ApprovalTracker
 from .commands import SEVERAL_FOLDERS
 from .entries import CommandRecord, Ledger, count_mentions, count_uses
 from .files import FileIndex, FileLines
@@ -41,17 +42,31 @@ from .shell_files import FileChange, parse_match, shows_file_versions
 from .text import BRIEF_CHARS, REJECTED, clip
 from .tool_calls import (
     ToolAction,
+    are_alike,
     classify_call,
     describe_call,
     describe_step,
     had_no_effect,
     has_failed,
     is_applied,
+    is_finished,
     is_rejected_by_user,
     user_reply_in,
 )
 
 _MAX_MESSAGE_CHARS = 4_000
+
+
+Step = tuple[list[str], list[ToolCall], int, int]
+"""The words of a reply and its calls, with its message number and its time."""
+
+
+def _describe_steps(steps: Sequence[Step]) -> Iterator[LedgerLine]:
+    """Yields the steps, shortened; of like steps in a row the newest is longer, the others show what differs."""
+    before, after = [(), *(step[1] for step in steps)], [*(step[1] for step in steps[1:]), ()]
+    for (texts, calls, place, time), older, newer in zip(steps, before, after, strict=False):
+        form = are_alike(older, calls) and not are_alike(calls, newer)
+        yield LedgerLine(describe_step(texts, calls, newer, form=form), "asked", "", place, 0, time)
 
 
 class HistoryExtractor:
@@ -78,6 +93,7 @@ class HistoryExtractor:
         self.errors = {line.text.strip(): line for line in known.errors}
         self.attached = list(known.attached)
         self.plan = PlanTracker(known.plan, known.plan_place, known.counted, from_page=known.plan_from_page)
+        self._approvals = ApprovalTracker(known.approved)
         self.calls, self.omitted_calls = list(known.calls), known.omitted_calls
         self.steps = list(known.steps)
         self._outputs: list[ToolOutput] = []
@@ -94,7 +110,7 @@ class HistoryExtractor:
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
         """Extracts notes from these messages; `places` are their numbers, used for citations."""
-        steps: deque[tuple[list[str], list[ToolCall], int, int]] = deque(maxlen=entries.MAX_STEPS)
+        steps: deque[Step] = deque(maxlen=entries.MAX_STEPS)
         messages = list(messages)
         examples = 0 if self.users or self.offset else examples_end(messages)
         for message, place in islice(zip(messages, places, strict=True), examples, None):
@@ -117,9 +133,7 @@ class HistoryExtractor:
                 self.time += 1
             if self._is_full():
                 self._drop_oldest()
-        new = [
-            LedgerLine(describe_step(texts, calls), "asked", "", place, 0, time) for texts, calls, place, time in steps
-        ]
+        new = list(_describe_steps(list(steps)))
         self.steps = [
             replace(step, text=f"{step.text}\n{REJECTED}") if step.place in self._rejected else step
             for step in [*self.steps, *new][-entries.MAX_STEPS :]
@@ -147,6 +161,14 @@ class HistoryExtractor:
         self.name_cache = NameCache()
         self._file_lines = FileLines(self.lines.values())
 
+    @property
+    def approved_plan(self) -> LedgerLine | None:
+        """The plan that the user approved, unless every step of a to-do list that was kept since is finished."""
+        plan, steps = self._approvals.approved, self.plan.steps
+        if plan and steps and self.plan.place > plan.place and all(is_finished(status) for _, status in steps):
+            return None
+        return plan
+
     def ran_without_errors(self, command: CommandRecord) -> bool:
         """Whether the last run of a command is known to have ended without a failure, and printed no error."""
         output = self._last_outputs.get(command.text)
@@ -164,6 +186,7 @@ class HistoryExtractor:
             closings=[*self.closings, *([self._last_reply] if self._last_reply else ())],
             plan=list(self.plan.steps),
             plan_place=self.plan.place,
+            approved=self.approved_plan,
             plan_from_page=self.plan.from_page,
             calls=list(self.calls),
             omitted_calls=self.omitted_calls,
@@ -183,6 +206,7 @@ class HistoryExtractor:
             reply = "\n\n".join(texts.values())
             if is_placeholder_reply(reply):
                 return
+            self._approvals.read_reply(reply, place)
             self._last_reply = LedgerLine(reply[:_MAX_MESSAGE_CHARS], "said", "", place, 0, self.time)
             self._add_lines(reply, "said", "", place)
         elif role != "system":  # system messages stay in the context
@@ -198,6 +222,7 @@ class HistoryExtractor:
         if self._last_reply is not None:
             self.closings.append(self._last_reply)
             self._last_reply = None
+        self._approvals.read_user_text(text, place)
         self.calls, self.omitted_calls = [], 0
         self.users.append(LedgerLine(clip(text, _MAX_MESSAGE_CHARS), "user", "", place, 0, self.time))
         self._add_lines(text, "user", "", place, part)
@@ -206,6 +231,7 @@ class HistoryExtractor:
         self.time += 1
         self._last_reply = None
         action = classify_call(call)
+        self._approvals.read_call(call, place)
         planned = self.plan.update(action, place)
         if action.kind == "progress" and not planned:
             action = ToolAction("other", action.tool, action.subject)
@@ -243,9 +269,11 @@ class HistoryExtractor:
         note.edits += not note.deleted and is_news
         note.written = note.written or change.kind == "whole"
         self._file_lines.remove_changed(change, self.lines)
+        self._approvals.read_change(change, place)
         self._add_lines(change.new, "wrote", change.path, place)
 
     def _read_result(self, result: ToolResult, place: int, part: int) -> None:
+        self._approvals.read_result(result, place)
         action, called_at = self._pending_calls.pop(result.call_id, (ToolAction("other", result.name or ""), place))
         reply, rejected = user_reply_in(result, action.tool), is_rejected_by_user(result)
         if reply:

@@ -17,8 +17,11 @@ from .plan import without_step_number
 from .text import BRIEF_CHARS, clip
 from .tool_calls import is_finished
 
-FactKind = Literal["task", "constraint", "pending", "error", "file", "statement"]
-"""The task, the user's constraints, open work, errors, changed files, and other statements of the user."""
+FactKind = Literal["task", "constraint", "pending", "error", "file", "earlier", "statement"]
+"""The task, the user's constraints, open work, errors, changed files, items of a summary by another tool, and other
+statements of the user."""
+EARLIER_SUMMARY = "an earlier summary"
+"""Source of conclusions that another tool's summary states."""
 _MAX_ERROR_FACTS = 3
 _EXACT_KINDS = ("number", "figure", "code", "file")
 _MIN_WORD_SHARE = 0.6
@@ -53,6 +56,7 @@ def required_facts(ledger: Ledger) -> tuple[Fact, ...]:
         *(Fact("pending", step, 0) for step, status in ledger.plan if not is_finished(status)),
         *(Fact("error", line.text.strip(), line.place) for line in _printed_errors(ledger.errors)[-_MAX_ERROR_FACTS:]),
         *(Fact("file", file.path, file.place) for file in ledger.files if file.edits or file.deleted),
+        *(Fact("earlier", line.text, 0) for line in ledger.closings if line.source == EARLIER_SUMMARY),
         *(fact for fact in sentences if fact.kind == "statement" and task and fact.text not in task.text),
     )
 

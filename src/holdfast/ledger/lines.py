@@ -29,6 +29,8 @@ _WRAPPER = re.compile(
     r"|<usage>total_tokens: \d+|tool_uses: \d+|duration_ms: \d+</usage>"
 )
 _BREAKS = re.compile(r"[\s,;|。！？，]")
+_ESCAPED_ENDS = re.compile(r"(?<!\\)(?:(?:(?:\\r)?\\n){2,}|(?:\\r)?\\n(?![a-z0-9_])|(?<![\w:])(?:\\r)?\\n)")
+"""Between two words it may be part of a path."""
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
 _MAX_LINE_CHARS, _PIECE_CHARS = 320, 160
 _SHINGLE = re.compile(r"\b(?=(\w.{15}))\w+")
@@ -81,7 +83,7 @@ def split_lines(text: str) -> list[NumberedLine]:
         if len(line) <= _MAX_LINE_CHARS:
             found.append((number, line, True))
         else:
-            found += [(number, piece, False) for piece in _pieces(line)]
+            found += [(number, piece, whole) for piece, whole in _pieces(line)]
     return found
 
 
@@ -131,8 +133,20 @@ def _is_consecutive(lines: list[str], at: int, number: int) -> bool:
     return (before is not None and int(before[1]) == number - 1) or (after is not None and int(after[1]) == number + 1)
 
 
-def _pieces(line: str) -> Iterator[str]:
-    """Splits an over-long line between words; words longer than a piece are dropped."""
+def _pieces(line: str) -> Iterator[tuple[str, bool]]:
+    """Splits an over-long line at the escaped line ends of a quoted text, and what is still too long between words.
+
+    A line of a quoted text is whole.
+    """
+    for one in filter(str.strip, _ESCAPED_ENDS.split(line)):
+        if len(one) <= _MAX_LINE_CHARS:
+            yield one.rstrip(), True
+        else:
+            yield from ((piece, False) for piece in _split_words(one))
+
+
+def _split_words(line: str) -> Iterator[str]:
+    """Splits a line between words; words longer than a piece are dropped."""
     piece = ""
     for token in _TOKEN.findall(line):
         if len(piece) + len(token) > _PIECE_CHARS:

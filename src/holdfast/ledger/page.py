@@ -89,11 +89,14 @@ class PageRenderer:
         )
         errors, in_results = self._place_errors(sections.recent_errors(whole, visible))
         opening = [self._intro, *sections.task(whole, staying)]
+        shown = "\n".join([visible, *opening, *(text for _, text in users)])
         fixed = [
+            *sections.approved(whole, shown),
             *sections.plan(whole),
             *sections.calls(whole, staying),
             *sections.errors(errors),
             *sections.files(whole, staying),
+            *sections.found(whole, visible),
         ]
         steps = sections.steps(whole, staying)
         in_place = [*only_file_lines(errors), *in_results]
@@ -102,8 +105,8 @@ class PageRenderer:
         left -= sum(len(text) + CITATION_CHARS for text in [*commands, *(line.text for line in in_place)])
         left -= sum(len(text) + CITATION_CHARS for _, text in users + conclusions)
         if self._selection is None or not _REUSE_SHARE * self._room < room < self._room / _REUSE_SHARE:
-            shown = [*opening, *fixed, *steps, *commands, *(line.text for line in in_place)]
-            known = "\n".join([visible, *shown, *(text for _, text in users + conclusions)])
+            rest = [*fixed, *steps, *commands, *(line.text for line in in_place), *(text for _, text in conclusions)]
+            known = "\n".join([shown, *rest])
             self._selection, self._room = sections.select(left, known, staying, self._shortened, in_place), room
         selected = sort_by_position([*in_place, *self._selection.within(left)])
         listed = [line for line in selected if part_key(line) not in self._shortened]

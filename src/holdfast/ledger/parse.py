@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..context.references import NUMBER, citation
 from .commands import parse_command_line
 from .entries import FileRecord, Ledger, MentionStats
-from .files import group_by_base_name, parse_file_list, shortest_unique_path
+from .files import base_name, group_by_base_name, parse_file_list, shortest_unique_path
 from .lines import LedgerLine, LineKind, find_constraints
 from .names import find_exact_names, name_kind
 from .plan import parse_plan_lines
 from .text import (
     ALSO,
+    APPROVED,
+    APPROVED_ITEMS,
     ATTACHED,
     CALLS,
     COMMANDS,
@@ -22,6 +24,7 @@ from .text import (
     ERRORS,
     EXCERPTS,
     FILES,
+    FOUND,
     GROUP,
     NO_ERRORS,
     OMITTED,
@@ -40,12 +43,12 @@ _ARCHIVED_COUNT = re.compile(re.escape(PAGE_OPENING) + rf"({NUMBER})")
 _ROUND_NUMBER = re.compile(rf"{ROUND}({NUMBER})")
 _COUNTED_NUMBER = re.compile(rf"{COUNTED}\[({NUMBER})\]\.")
 _CITED_LINE = re.compile(rf"\[({NUMBER})\] ?(.*)")
-_CITED_HEADING = re.compile(rf"({TASK}|{PLAN}) (\[{NUMBER}\])$")
+_CITED_HEADING = re.compile(rf"({TASK}|{PLAN}|{APPROVED}|{APPROVED_ITEMS}) (\[{NUMBER}\])$")
 _GROUP_HEADING = re.compile(re.escape(GROUP) + rf"(.*?)(?: \[{NUMBER}\])* (\[{NUMBER}\])$")
 _ERROR_SOURCE = re.compile(rf"(\[{NUMBER}\])(?:{re.escape(RAN_AGAIN)}\[{NUMBER}\](?:{NO_ERRORS})?\))?$")
 _OMITTED_USERS = re.compile(re.escape(OMITTED) + rf"({NUMBER}) earlier, from \[({NUMBER})\] on\)$")
 _OMITTED_CALLS = re.compile(re.escape(OMITTED) + rf"({NUMBER}) earlier\)$")
-_SECTION_HEADINGS = (USER_MESSAGES, PLAN, CALLS, ERRORS, FILES, COMMANDS, CONCLUSIONS, EXCERPTS, STEPS)
+_SECTION_HEADINGS = (USER_MESSAGES, PLAN, CALLS, ERRORS, FILES, FOUND, COMMANDS, CONCLUSIONS, EXCERPTS, STEPS)
 
 
 def is_section_heading(line: str) -> bool:
@@ -84,6 +87,9 @@ def parse_page(text: str) -> Ledger:
             ledger.users += [LedgerLine(text, "user", "", place, 0, 0) for place, text in parse_cited(whole)]
             if left := _OMITTED_USERS.match(body[0] if body else ""):
                 ledger.omitted_users, ledger.omitted_from = parse_number(left[1]), parse_number(left[2])
+        elif cited and cited[1] != PLAN:
+            text, place = unquote_structure("\n".join(whole)), _parse_citation(cited[2])
+            ledger.approved = LedgerLine(text, "said", "", place, 0, 0, whole=cited[1] == APPROVED)
         elif title == PLAN or cited:
             ledger.plan_place = _parse_citation(cited[2]) if cited else 0
             ledger.plan, ledger.plan_from_page = list(parse_plan_lines(body)), True
@@ -100,14 +106,17 @@ def parse_page(text: str) -> Ledger:
                 parse_file_list(unquote_structure(line) for line in body if not line.startswith(ATTACHED))
             )
             ledger.attached = list(_parse_attached(body))
+        elif title == FOUND:
+            found = parse_file_list(map(unquote_structure, body))
+            ledger.lines += [LedgerLine(base_name(file.path), "name", file.path, 0, 0, 0) for file in found]
         elif title == COMMANDS:
             ledger.commands = [parse_command_line(unquote_structure(line)) for line in body]
         elif title == CONCLUSIONS:
             ledger.closings = [LedgerLine(text, "said", "", place, 0, 0) for place, text in parse_cited(whole)]
         elif title == EXCERPTS:
-            ledger.lines = list(_parse_excerpts(body, ledger.files))
-            names = dict.fromkeys(name for line in ledger.lines for name in find_exact_names(line.text))
-            ledger.names = {name: MentionStats(name_kind(name), 0, mentions=1) for name in names}
+            ledger.lines += _parse_excerpts(body, ledger.files)
+    names = dict.fromkeys(name for line in ledger.lines for name in find_exact_names(line.text))
+    ledger.names = {name: MentionStats(name_kind(name), 0, mentions=1) for name in names}
     return ledger
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 
+from .approved import open_items
 from .commands import core_command, ran_in_one_folder, rerun_score, run_status
-from .entries import CommandRecord, take_within
+from .entries import CommandRecord, FileRecord, take_within
 from .extract import HistoryExtractor
 from .files import (
     abbreviate_root,
@@ -20,12 +21,14 @@ from .files import (
     shortest_unique_path,
 )
 from .lines import LedgerLine, find_constraints, find_task
-from .names import find_names
-from .plan import plan_lines
+from .names import find_exact_names, find_names
+from .plan import plan_lines, without_step_number
 from .scoring import LineScores, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
 from .text import (
     ALSO,
+    APPROVED,
+    APPROVED_ITEMS,
     ATTACHED,
     BRIEF_CHARS,
     CALLS,
@@ -34,6 +37,7 @@ from .text import (
     ERRORS,
     EXCERPTS,
     FILES,
+    FOUND,
     GROUP,
     NO_ERRORS,
     OMITTED,
@@ -50,7 +54,7 @@ from .text import (
     quote_structure,
     take_fitting,
 )
-from .tool_calls import CUT_PATH
+from .tool_calls import CUT_PATH, is_finished
 
 _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_SHARE = (
     0.10,
@@ -61,9 +65,13 @@ _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_S
     0.12,
 )
 """Largest share of the room for each section; the excerpts get what is left."""
+_FOUND_SHARE, _FOUND_FROM_CHARS = 0.03, 12_000
+"""Share of the room beyond so many characters for files that searches found: in less, lines to edit are worth more."""
 USERS_SHARE, MAX_USERS_SHARE, CLOSINGS_SHARE, _STEPS_SHARE = 0.20, 0.30, 0.05, 0.12
 """Largest shares of the room for user messages, for user messages if none is left out then, for conclusions, and for
 the last steps."""
+_PLAN_MAX_SHARE = 0.8
+"""Largest share of a page for an approved plan, where its share of the target is more."""
 _MAX_LAST_ERRORS, _MAX_EARLIER_RUN_ERRORS = 10, 3
 _MAX_TITLE_CHARS = 100
 _MAX_COVERING_SPACES = 50
@@ -84,9 +92,12 @@ class SectionRenderer:
     """Renders the sections of a page; holds the scores and candidates, which do not depend on the exact room.
 
     `room` is the approximate page size in tokens: a smaller page takes lines from a shorter part of the history.
+    `approved_chars` is the room for an approved plan, by default a quarter of the page.
     """
 
-    def __init__(self, history: HistoryExtractor, cite: Callable[[int], str], room: int) -> None:
+    def __init__(
+        self, history: HistoryExtractor, cite: Callable[[int], str], room: int, approved_chars: int | None = None
+    ) -> None:
         self.history = history
         self.name_scores = score_names(history)
         self._cite = cite
@@ -95,6 +106,7 @@ class SectionRenderer:
         self._important: dict[str, list[str]] = {}
         self._error_sources: dict[tuple[str, int], str] = {}
         self._room = room
+        self._approved_chars = room if approved_chars is None else approved_chars  # a token has about four characters
         self._filled = [0]
         """Characters of the first candidates together, as far as they were needed."""
 
@@ -126,10 +138,12 @@ class SectionRenderer:
         conclusions = clip_evenly(self.history.closings, int(room * CLOSINGS_SHARE), 2 * BRIEF_CHARS)
         sections = [
             *self.task(room, ()),
+            *self.approved(room, ""),
             *self.plan(room),
             *self.calls(room, ()),
             *self.errors(self.recent_errors(room, "")),
             *self.files(room, ()),
+            *self.found(room, ""),
             *self.steps(room, ()),
             *self.likely_commands(room, ""),
         ]
@@ -145,7 +159,10 @@ class SectionRenderer:
     def render_excerpts(self, room: int, known: str, staying: Collection[int]) -> str:
         """Renders errors, files, commands and excerpts to follow a model's summary, within `room` characters."""
         errors = self.recent_errors(room, known)
-        fixed, in_files = [*self.errors(errors), *self.files(room, staying, known)], only_file_lines(errors)
+        fixed, in_files = (
+            [*self.approved(room, known), *self.errors(errors), *self.files(room, staying, known)],
+            only_file_lines(errors),
+        )
         commands = self.likely_commands(room, known)
         left = (
             room
@@ -207,6 +224,20 @@ class SectionRenderer:
             return []
         text = clip_for_page(task.text, min(room // 2, max(READABLE_CHARS, int(room * _TASK_SHARE))))
         return [f"{TASK} {self._cite(task.place)}\n{text}"]
+
+    def approved(self, room: int, visible: str) -> list[str]:
+        """The plan that the user approved, verbatim if it fits; else its items that are not known to be done."""
+        plan = self.history.approved_plan
+        if plan is None or plan.text in visible or quote_structure(plan.text) in visible:
+            return []
+        most, text = min(self._approved_chars, int(room * _PLAN_MAX_SHARE)), plan.text
+        if fits := len(text) <= most:
+            title = APPROVED if plan.whole else APPROVED_ITEMS
+        else:
+            finished = [without_step_number(step) for step, status in self.history.plan.steps if is_finished(status)]
+            hidden = (item for item in open_items(text, finished) if item not in visible)
+            title, text = APPROVED_ITEMS, "\n".join(take_fitting(hidden, most))
+        return [f"{title} {self._cite(plan.place)}\n{quote_structure(text)}"] if fits or text else []
 
     def plan(self, room: int) -> list[str]:
         steps = self.history.plan.steps
@@ -293,6 +324,23 @@ class SectionRenderer:
         attached = archived_lines(self.history.attached, staying)
         lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
         return ["\n".join([FILES, *map(quote_structure, take_fitting(lines, room))])] if lines else []
+
+    def found(self, room: int, visible: str) -> list[str]:
+        """Files that only searches named, the likeliest to be needed: a line of them need not be worth its heading."""
+        room = int(_FOUND_SHARE * max(0, room - _FOUND_FROM_CHARS))
+        hidden = (path for path in self._found_paths if path not in visible) if room else ()
+        paths = take_within(((base_name(path), path) for path in hidden), room)
+        lines = list_by_folder(FileRecord(path, reads=1) for path in paths)
+        return ["\n".join([FOUND, *map(quote_structure, take_fitting(lines, room))])] if lines else []
+
+    @cached_property
+    def _found_paths(self) -> list[str]:
+        """Paths of search results that no call named, by the scores of the names in their last component."""
+        history, scores = self.history, self.name_scores
+        lines = history.lines.values()
+        paths = {line.source for line in lines if line.kind in ("file", "name") and line.source not in history.files}
+        worth = {path: sum(scores.get(name, 0.0) for name in find_exact_names(base_name(path))) for path in paths}
+        return sorted(filter(is_path, paths), key=lambda path: (-worth[path], path))
 
     def likely_commands(self, room: int, visible: str, steps: str = "") -> list[str]:
         """Returns the commands that are most likely to be run again, without those of which `steps` show all."""

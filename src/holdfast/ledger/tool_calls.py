@@ -6,7 +6,7 @@ No tool is known by its name: agents name their tools freely, but a path with ol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -39,6 +39,12 @@ _STEP_ID_KEYS = ("taskId", "task_id", "todo_id", "step_id")
 _MAX_ARGUMENT_CHARS = 200
 _MAX_WORDS_CHARS, _MAX_VALUE_CHARS, _MAX_VALUES_CHARS = 100, 80, 120
 """Characters of a reply's text, of one value of its calls, and of all values of a call, among the last steps."""
+_FORM_SCALE = 2
+"""The newest step of a series has so many times the room of another."""
+_MIN_SHARED_CHARS = 20
+"""A shorter beginning that two like calls share is not left out."""
+CUT_TEXT = "[…] "
+"""Begins a text of which the last steps leave out what a newer step shows."""
 CUT_PATH = "[…]/"
 """Begins a path of which the last steps show only the end."""
 _DONE, _DROPPED = (
@@ -214,19 +220,48 @@ def describe_call(action: ToolAction, output: str) -> str:
     return f"{clip_to_line(called, BRIEF_CHARS)} → {clip_to_line(first)}"
 
 
-def describe_step(texts: Iterable[str], calls: Iterable[ToolCall]) -> str:
-    """Renders what a reply said and called, shortened, on short lines."""
+def are_alike(first: Sequence[ToolCall], second: Sequence[ToolCall]) -> bool:
+    """Whether two replies make the same calls but for their values."""
+    return [(call.name, *call.arguments_dict) for call in first] == [
+        (call.name, *call.arguments_dict) for call in second
+    ]
+
+
+def describe_step(
+    texts: Iterable[str], calls: Sequence[ToolCall], newer: Sequence[ToolCall] = (), *, form: bool = False
+) -> str:
+    """Renders what a reply said and called, shortened, on short lines.
+
+    Of like calls in a row, the newest are the `form`, which has more room; the others show what differs from `newer`.
+    """
     words = [brief for text in texts if (brief := clip_to_line(text, _MAX_WORDS_CHARS))]
-    return "\n".join([*words, *(line for call in calls for line in _brief_call(call))])
+    if not are_alike(calls, newer):
+        newer = calls[:0]
+    after = [call.arguments_dict for call in newer] or [{}] * len(calls)
+    called = (line for call, later in zip(calls, after, strict=True) for line in _brief_call(call, later, form))
+    return "\n".join([*words, *called])
 
 
-def _brief_call(call: ToolCall) -> list[str]:
+def _brief_call(call: ToolCall, newer: Mapping[str, Any], form: bool) -> list[str]:
     """Returns the tool's name and the beginnings of the call's values, a line each."""
-    values = filter(None, map(_brief_value, call.arguments_dict.values()))
-    return [call.name, *take_fitting(values, _MAX_VALUES_CHARS)]
+    scale = _FORM_SCALE if form else 1
+    values = (
+        _brief_value(_without_shared(value, newer.get(key)), scale * _MAX_VALUE_CHARS)
+        for key, value in call.arguments_dict.items()
+    )
+    return [call.name, *take_fitting(filter(None, values), scale * _MAX_VALUES_CHARS)]
 
 
-def _brief_value(value: object) -> str:
+def _without_shared(value: object, newer: object) -> object:
+    """Returns a long text without the words at its beginning that the same value of a newer call has, too."""
+    if not isinstance(value, str) or not isinstance(newer, str) or len(value) <= _MAX_VALUE_CHARS or is_path(value):
+        return value
+    shared = next((at for at, (one, other) in enumerate(zip(value, newer, strict=False)) if one != other), len(newer))
+    start = max(value.rfind(blank, 0, shared) for blank in " \n")
+    return CUT_TEXT + value[start + 1 :] if start >= _MIN_SHARED_CHARS and shared < len(value) else value
+
+
+def _brief_value(value: object, longest: int) -> str:
     """Returns the beginning of a text, the end of a path, or a number; nothing for other values."""
     if isinstance(value, int | float):
         return str(value) if not isinstance(value, bool) and _is_short(value) else ""
@@ -235,7 +270,7 @@ def _brief_value(value: object) -> str:
     if len(value) > _MAX_VALUE_CHARS and is_path(value):
         _, folder, end = value[-_MAX_VALUE_CHARS:].partition("/")
         return f"{CUT_PATH}{end}" if folder else base_name(value)[:_MAX_PATH_CHARS]
-    return clip_to_line(value, _MAX_VALUE_CHARS)
+    return clip_to_line(value, longest)
 
 
 _REJECTION = re.compile(r"The user doesn't want to proceed with this tool use\.")

@@ -77,7 +77,7 @@ def is_system_message(message: Message) -> bool:
     """Whether this is a system message of the caller, in its own role or quoted; a summary in that role is none."""
     if message.role == "user":
         return is_framed(message) and message.text.startswith(_SYSTEM_QUOTE)
-    return message.role == "system" and not is_framed(message)
+    return message.role == "system" and not is_note(message)
 
 
 def system_text(message: Message) -> str:
@@ -112,18 +112,27 @@ def is_interrupted(message: Message) -> bool:
 
 
 _BLANK = " \t\r\n"
-_STARTS = f"#TA*{_BLANK}"
+_STARTS = f"#TA*[{_BLANK}"
 """What the openings of other tools' summaries begin with."""
 _OPENINGS = re.compile(
     rf"[{_BLANK}]*(?:#{{1,4}} Session Summary \(Compaction Round \d+\)"
     r"|This session is being continued from a previous conversation"
     r"|Another language model (?:started to solve this problem|worked on this task) and produced a summary"
     r"|\*?The conversation history before this point was compacted into the following summary"
-    r"|The following is a summary of a branch that this conversation came back from)"
+    r"|The following is a summary of a branch that this conversation came back from"
+    r"|\[COMPACT SUMMARY\])"
 )
-"""The openings of the layer document, Claude Code, Codex CLI, and pi, for a compaction and for a branch."""
+"""The openings of the layer document, Claude Code, Codex CLI, pi, for a compaction and for a branch, and Goat."""
+_SYSTEM_OPENING = re.compile(rf"[{_BLANK}]*Compacted context summary:")
+"""The opening of a workstream's summary, which is a system message."""
 OPENCODE_QUESTION = "What did we do so far?"
 """The user message before OpenCode's summary, which is the assistant's reply and has no opening of its own."""
+_SUMMARY_QUESTION = re.compile(
+    r"(?i)\s*(?:please )?summari[sz]e\b[^\n]{0,60}\b(?:conversation|talked about|discussed|so far)\b[^\n]{0,40}\s*"
+)
+"""A user message before a summary in the pair of Spring AI Session, whose wording can be set."""
+_MAX_ACKNOWLEDGEMENT = 60
+"""Characters of the reply that acknowledges Goat's summary."""
 
 
 def possible_notes(messages: Sequence[Message]) -> list[int]:
@@ -145,9 +154,19 @@ def possible_notes(messages: Sequence[Message]) -> list[int]:
 def is_foreign_summary(message: Message) -> bool:
     """Whether another tool wrote this message as a summary of the conversation before it."""
     parts = message.parts
-    if not parts or type(first := parts[0]) is not Text or message.role not in ("user", "assistant"):
+    if not parts or type(first := parts[0]) is not Text or message.role == "tool":
         return False
-    return _OPENINGS.match(first.text) is not None and not message.calls
+    opening = _SYSTEM_OPENING if message.role == "system" else _OPENINGS
+    return opening.match(first.text) is not None and not message.calls
+
+
+def foreign_summary_text(message: Message) -> str:
+    """Returns the text of another tool's summary without its opening, or without the sentences that it opens with."""
+    text, tag = message.text, (_SYSTEM_OPENING if message.role == "system" else _OPENINGS).match(message.text)
+    if not tag or tag[0].lstrip().startswith("#"):
+        return text
+    end = tag.end() if tag[0].endswith(("]", ":")) or "\n" not in text else text.index("\n", tag.end())
+    return text[end:].strip()
 
 
 def is_note(message: Message) -> bool:
@@ -156,15 +175,20 @@ def is_note(message: Message) -> bool:
 
 
 def opening_pair(messages: Sequence[Message]) -> range:
-    """Returns the indices of OpenCode's question and summary, if the context starts with them."""
+    """Returns the indices of a pair that the context starts with: the summary of OpenCode or Spring AI Session after a
+    question, or Goat's before its acknowledgement."""
     first = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     pair = messages[first : first + 2]
     return range(first, first + 2) if len(pair) == 2 and _is_summary_pair(*pair) else range(0)
 
 
 def _is_summary_pair(question: Message, reply: Message) -> bool:
-    asked = question.role == "user" and question.text.strip() == OPENCODE_QUESTION and len(question.parts) == 1
-    return asked and reply.role == "assistant" and bool(reply.text.strip()) and not reply.calls
+    if question.role != "user" or reply.role != "assistant" or reply.calls or not reply.text.strip():
+        return False
+    if is_foreign_summary(question):
+        return len(reply.text) <= _MAX_ACKNOWLEDGEMENT
+    asked = question.text.strip() == OPENCODE_QUESTION or _SUMMARY_QUESTION.fullmatch(question.text) is not None
+    return asked and len(question.parts) == 1
 
 
 # -- turns ------------------------------------------------------------------------------------------------------------

@@ -34,17 +34,22 @@ if TYPE_CHECKING:
 
 
 def repair(
-    messages: Iterable[MessageLike], profile: str, *, alternating: bool = False, report: list[str] | None = None
+    messages: Iterable[MessageLike],
+    profile: str | None = None,
+    *,
+    alternating: bool = False,
+    report: list[str] | None = None,
 ) -> list[Any]:
     """Returns the nearest messages that this format accepts, as dicts; equal ones if they are valid.
 
-    With a framework's name as `profile` they are objects of that framework. `alternating=True` is for chat templates
-    that refuse two messages of one role in a row. Adds to `report` a line for each change.
+    None detects the format. With a framework's name as `profile` they are objects of that framework.
+    `alternating=True` is for chat templates that refuse two messages of one role in a row. Adds to `report` a line
+    for each change.
     """
-    rules = rules_for(format_name(profile), alternating=alternating)
     require_message_list(messages)
     given, originals = dump_objects(messages)
-    decoded, _ = decode_all(given, rules.name)
+    decoded, name = decode_all(given, None if profile is None else format_name(profile))
+    rules = rules_for(name, alternating=alternating)
     repaired = repair_messages(decoded, rules, report)
     return restore_objects(encode_all(repaired, rules.name), rules.name, originals)
 

@@ -65,7 +65,7 @@ def split_program_text(text: str) -> tuple[str, str]:
         return "", text
     if _COMMAND.match(text):
         found = dict(_COMMAND_PARTS.findall(text))
-        return f"{found.get('name', '').strip()} {found.get('args', '').strip()}".strip(), text
+        return f"{found.get('name', '').strip()} {' '.join(found.get('args', '').split())}".strip(), text
     at = 0
     while tag := _TAG.match(text, at):
         end = text.find(f"</{tag[1]}>", tag.end())
@@ -112,7 +112,7 @@ def own_words(message: Message) -> str:
 
 
 def first_request(messages: Iterable[Message]) -> str:
-    """Returns the user's first request, by which the conversation is known; other words of the user's without one."""
+    """Returns the first request, by which the conversation is known; a command alone if there is no other."""
     listed = list(messages)
     others, after_command = [], False
     for message in listed[examples_end(listed) :]:
@@ -121,6 +121,7 @@ def first_request(messages: Iterable[Message]) -> str:
         elif words := "" if after_command else own_words(message):
             if is_request(words):
                 return words
-            others.append(words)
+            if not _RULES.match(words):
+                others.append(words)
         after_command = after_command or (message.role == "user" and calls_command(message.text))
     return others[0] if others else ""

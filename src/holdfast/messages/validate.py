@@ -200,19 +200,19 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def check(
-    messages: Iterable[MessageLike], profile: str, *, ready: bool = False, alternating: bool = False
+    messages: Iterable[MessageLike], profile: str | None = None, *, ready: bool = False, alternating: bool = False
 ) -> list[Problem]:
-    """Returns what this wire format would reject; empty if the messages are valid.
+    """Returns what this wire format would reject; empty if the messages are valid. None detects the format.
 
     Calls at the very end without results are a conversation in progress, not a problem; with `ready=True` they are,
     as in a request. With `alternating=True`, two messages of one role in a row are a problem, too.
     """
-    rules = rules_for(format_name(profile), alternating=alternating)
+    rules = None if profile is None else rules_for(format_name(profile), alternating=alternating)
     try:
-        decoded, _ = decode_all(messages, rules.name)
+        decoded, name = decode_all(messages, None if rules is None else rules.name)
     except InvalidInput as problem:
         return [Problem(0, "malformed", str(problem))]
-    return find_problems(decoded, rules, ready=ready)
+    return find_problems(decoded, rules or rules_for(name, alternating=alternating), ready=ready)
 
 
 def find_problems(messages: Sequence[Message], rules: FormatRules, *, ready: bool = False) -> list[Problem]:

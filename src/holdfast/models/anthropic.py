@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any
 
 from ..messages import Json, ToolCall, copy_json
@@ -106,7 +107,8 @@ class Anthropic(Provider):
     sdk = Sdk("anthropic", "anthropic", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), "ANTHROPIC_BASE_URL")
     prefix = "anthropic"
     format = "anthropic"
-    optional = frozenset(("temperature", "cache_control"))
+    optional = frozenset(("temperature", "cache_control", "output_config"))
+    refusal_patterns = MappingProxyType({"output_config": r"output_config|output_format|(?i:structured output)"})
 
     def _make_client(self, sdk: Any, headers: dict[str, str]) -> Any:
         return sdk.AsyncAnthropic(api_key=self._key, base_url=self._base_url, max_retries=0, default_headers=headers)
@@ -123,7 +125,9 @@ class Anthropic(Provider):
     def _request(self, call: ProviderCall) -> Json:
         model = self.model[: -len(LONG_SUFFIX)] if self.model and wants_long_window(self.model) else self.model
         needed = {"model": model, "max_tokens": call.max_tokens or self._default_max_tokens(call)}
+        schema = self._schema(call)
         chosen = {
+            "output_config": schema and {"format": {"type": "json_schema", "schema": schema}},
             "system": call.system or None,
             "tools": self._tools(call),
             "temperature": self._temperature(call),

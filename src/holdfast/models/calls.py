@@ -50,6 +50,8 @@ class ModelCall(msgspec.Struct, frozen=True):
     """Images sent with the prompt, for vision models."""
     purpose: str = "summary"
     """Purpose in a word or two, for progress notices and logs."""
+    schema: Json | None = None
+    """JSON schema of the reply, for providers with structured output; others ignore it and answer the prompt."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -179,6 +181,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidLimit(f"{name} must be a number of seconds above 0, not {seconds!r}.")
         require_not_negative("backoff", int(self.backoff * 1000))
         require_not_negative("longest_wait", int(self.longest_wait * 1000))
+
+
+RETRY_SECONDS = 600
+"""Seconds for which an agent's failed step is retried."""
+_MANY_ATTEMPTS = 1_000
+
+
+def retry_limits(seconds: float) -> Limits:
+    """Returns the limits of an agent's step that is retried for so many seconds, however often."""
+    return Limits(attempts=_MANY_ATTEMPTS, longest_wait=seconds, deadline=seconds)
 
 
 NoticeKind = Literal["calling", "delta", "waiting", "answered", "failed"]

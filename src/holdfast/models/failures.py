@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import ssl
 import time
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
@@ -123,7 +124,7 @@ def failure_from_exception(problem: BaseException, known: Iterable[str] = ()) ->
     message = error_message(body) or (body if isinstance(body, str) else "")
     fallback = f"Error code: {status}"
     if status is None or body:
-        fallback = _exception_text(problem) or plain_reason(problem)
+        fallback = _connection_words(problem) or _exception_text(problem) or plain_reason(problem)
     return classify(status, message.strip() or fallback, body, wait=wait, known=known)
 
 
@@ -154,6 +155,31 @@ def _is_timeout(problem: BaseException) -> bool:
     return any("timeout" in kind.__name__.lower() for kind in type(problem).__mro__)
 
 
+_CONNECT_ERRORS = ("ConnectError", "ClientConnectorError")
+_BROKEN_CONNECTION = (
+    "ReadError", "WriteError", "RemoteProtocolError", "ConnectionResetError", "BrokenPipeError",
+    "ServerDisconnectedError", "ClientPayloadError", "ClientOSError",
+)  # fmt: skip
+"""Names of exceptions in HTTPX and aiohttp, which the SDKs use."""
+
+
+def _connection_words(problem: BaseException) -> str:
+    """Returns what happened to the connection, in words; empty for other errors."""
+    causes = [problem]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
+        causes.append(cause)
+    names = {kind.__name__ for one in causes for kind in type(one).__mro__}
+    if not names.isdisjoint(_CONNECT_ERRORS):
+        if "gaierror" in names:
+            return "the server's name was not found"
+        if (tls := next((one for one in causes if isinstance(one, ssl.SSLError)), None)) is not None:
+            return f"no secure connection: {getattr(tls, 'verify_message', '') or (tls.reason or '').lower()}"
+        return "could not connect to the server"
+    if "JSONDecodeError" in names:
+        return "a part of the reply is not JSON"
+    return "the connection broke" if not names.isdisjoint(_BROKEN_CONNECTION) else ""
+
+
 def _exception_text(problem: BaseException) -> str:
     """Returns the exception's text with its cause, since SDKs only say "Connection error."."""
     text = str(problem).strip()
@@ -164,6 +190,20 @@ def _exception_text(problem: BaseException) -> str:
 
 
 def _reason(message: str, status: int | None, known: Iterable[str]) -> str:
-    text = " ".join(scrub(message, known).split())
+    text = " ".join(scrub(_without_html(message), known).split())
     text = text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}…"
     return f"{text} (HTTP {status})".strip() if status is not None and str(status) not in text else text
+
+
+_HTML = re.compile(r"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_MAX_PAGE = 100
+
+
+def _without_html(message: str) -> str:
+    """Returns the title of an error page, as of a proxy, or the beginning of its text."""
+    if not _HTML.match(message):
+        return message
+    if (title := _TITLE.search(message)) and title[1].strip():
+        return title[1][:_MAX_PAGE]
+    return " ".join(re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", message, flags=re.DOTALL).split())[:_MAX_PAGE]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -77,6 +78,8 @@ class Gemini(Provider):
     sdk = Sdk("google.genai", "gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), "GOOGLE_GEMINI_BASE_URL")
     prefix = "gemini"
     format = "gemini"
+    optional = frozenset(("response_json_schema",))
+    refusal_patterns = MappingProxyType({"response_json_schema": r"(?i)json[ _]?(?:mode|schema)|response_?mime_?type"})
 
     def _make_client(self, sdk: Any, headers: dict[str, str]) -> Any:
         options = {"headers": headers, "retry_options": {"attempts": 1}}
@@ -94,8 +97,16 @@ class Gemini(Provider):
             "tools": self._tools(call),
             "temperature": self._temperature(call),
             "max_output_tokens": call.max_tokens,
+            "response_json_schema": self._schema(call),
         }
-        return {"model": self.model, "contents": self._messages(call), "config": self._without_refused(chosen)}
+        config = self._without_refused(chosen)
+        if "response_json_schema" in config:
+            config["response_mime_type"] = "application/json"
+        return {"model": self.model, "contents": self._messages(call), "config": config}
+
+    def _parameters(self, request: Json) -> Json:
+        config: Json = request["config"]
+        return config
 
     async def _stream(self, client: Any, request: Json, accumulator: ReplyAccumulator) -> DeltaStream:
         parts = GeminiContentBuilder()

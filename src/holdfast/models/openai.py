@@ -130,6 +130,14 @@ def _count(usage: Any, *names: str) -> int:
     return next((count for count in counts if isinstance(count, int)), 0)
 
 
+_STRUCTURED_OUTPUT = r"response_format|json_schema|(?i:structured output)"
+"""How servers name structured output when they refuse it."""
+
+
+def _named(schema: Json) -> Json:
+    return {"name": "answer", "strict": True, "schema": schema}
+
+
 _FINISH: dict[str, Finish] = {
     "stop": "stop",
     "length": "length",
@@ -146,7 +154,8 @@ class OpenAIChat(OpenAIProvider):
 
     prefix = "openai"
     format = "openai-chat"
-    optional = frozenset(("temperature", "max_tokens", "max_completion_tokens", "stream_options"))
+    optional = frozenset(("temperature", "max_tokens", "max_completion_tokens", "stream_options", "response_format"))
+    refusal_patterns = MappingProxyType({"response_format": _STRUCTURED_OUTPUT})
 
     @property
     def name(self) -> str:
@@ -156,9 +165,11 @@ class OpenAIChat(OpenAIProvider):
 
     def _request(self, call: ProviderCall) -> Json:
         system = [{"role": "system", "content": call.system}] if call.system else []
+        schema = self._schema(call)
         chosen = {
             "tools": self._tools(call),
             "temperature": self._temperature(call),
+            "response_format": schema and {"type": "json_schema", "json_schema": _named(schema)},
             "stream_options": {"include_usage": True},
             self._limit_parameter(): call.max_tokens,
         }
@@ -205,8 +216,10 @@ class OpenAIResponses(OpenAIProvider):
 
     prefix = "openai-responses"
     format = "openai-responses"
-    optional = frozenset(("temperature", "max_output_tokens", "store", "include"))
-    refusal_patterns = MappingProxyType({"include": r"\binclude\b|[Ee]ncrypted content"})
+    optional = frozenset(("temperature", "max_output_tokens", "store", "include", "text"))
+    refusal_patterns = MappingProxyType(
+        {"include": r"\binclude\b|[Ee]ncrypted content", "text": rf"\btext\.format\b|{_STRUCTURED_OUTPUT}"}
+    )
 
     def _make_client(self, sdk: Any, headers: dict[str, str]) -> Any:
         """Builds the SDK's event types here, in a thread, since it would block the event loop for a second."""
@@ -216,7 +229,9 @@ class OpenAIResponses(OpenAIProvider):
         return super()._make_client(sdk, headers)
 
     def _request(self, call: ProviderCall) -> Json:
+        schema = self._schema(call)
         chosen = {
+            "text": schema and {"format": {"type": "json_schema"} | _named(schema)},
             "instructions": call.system or None,
             "tools": self._tools(call),
             "temperature": self._temperature(call),

@@ -132,7 +132,7 @@ def parse_arguments(written: str, is_cut_off: bool) -> Json | str:
 
 _UNSUPPORTED = re.compile(
     r"unsupported|(?:not|n't) support|unrecogni[sz]ed|unknown|unexpected|not (?:permitted|allowed)|deprecated"
-    r"|extra_forbidden|only the default",
+    r"|extra_forbidden|only the default|not enabled|invalid (?:parameter|schema|value)",
     re.IGNORECASE,
 )
 _MAX_REFUSED_PARAMETERS = 3
@@ -258,10 +258,14 @@ class Provider(ABC):
         """Records optional parameters that the model refused; returns whether there are any."""
         if failure.kind != "request" or not _UNSUPPORTED.search(failure.why) or self.model is None:
             return False
-        used = self.optional & self._request(call).keys()
+        used = self.optional & self._parameters(self._request(call)).keys()
         refused = {name for name in used if re.search(self.refusal_patterns.get(name, rf"\b{name}\b"), failure.why)}
         self._refused |= refused
         return bool(refused)
+
+    def _parameters(self, request: Json) -> Json:
+        """Returns the part of a request that contains the optional parameters."""
+        return request
 
     def _messages(self, call: ProviderCall) -> list[Json]:
         if isinstance(call, StepCall):
@@ -273,6 +277,9 @@ class Provider(ABC):
 
     def _temperature(self, call: ProviderCall) -> float | None:
         return call.temperature if isinstance(call, ModelCall) else None
+
+    def _schema(self, call: ProviderCall) -> Json | None:
+        return call.schema if isinstance(call, ModelCall) else None
 
     def _has_media(self, call: ProviderCall) -> bool:
         if isinstance(call, ModelCall):

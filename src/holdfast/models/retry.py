@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,8 @@ from ..io.secrets import scrub
 from .calls import ChatModel, Failure, Limits, NoticeKind, Reply, ReplyDelta, StepCall, StepReply
 
 log = logging.getLogger("holdfast")
+_MAX_BACKOFF = 30.0
+"""Seconds; the provider may ask for a longer wait."""
 A = TypeVar("A", Reply, StepReply)
 OnText = Callable[[str], None]
 """Receives the newest text of a reply; an empty one only signals activity."""
@@ -34,6 +37,8 @@ class RetryWait(NamedTuple):
     why: str
     seconds: float
     attempt: int
+    streamed: int = 0
+    """Characters received of the reply that broke off."""
 
 
 async def step_with_retry(
@@ -43,7 +48,10 @@ async def step_with_retry(
     on_delta: Callable[[ReplyDelta], object],
     on_wait: Callable[[RetryWait], object] | None = None,
 ) -> StepReply | Failure:
-    """Takes an agent's step with retry, but only as long as no text was passed to `on_delta`."""
+    """Takes an agent's step with retry. After a reply that broke off, the model is asked again for all of it.
+
+    The deadline begins with the first failure: then the provider may be out for that long, and a reply takes its time.
+    """
 
     async def ask(on_text: OnText) -> StepReply | Failure:
         def forward(delta: ReplyDelta) -> None:
@@ -55,39 +63,39 @@ async def step_with_retry(
 
     def observe(kind: NoticeKind, attempt: int, *, text: str = "", characters: int = 0, seconds: float = 0.0) -> None:
         if kind == "waiting" and on_wait is not None:
-            on_wait(RetryWait(text, seconds, attempt))
+            on_wait(RetryWait(text, seconds, attempt, characters))
 
-    until = anyio.current_time() + limits.deadline
-    return await call_with_retry(ask, model.name, limits, until, observe, retry_after_text=False)
+    return await call_with_retry(ask, model.name, limits, None, observe)
 
 
 async def call_with_retry(
     ask: Callable[[OnText], Awaitable[A | Failure]],
     name: str,
     limits: Limits,
-    deadline: float,
+    deadline: float | None,
     observe: RetryObserver,
-    *,
-    retry_after_text: bool = True,
 ) -> A | Failure:
-    """Calls `ask` until it succeeds, fails for good, or the deadline (on anyio's clock) would pass."""
-    wait = limits.backoff
+    """Calls `ask` until it succeeds, fails for good, or the deadline (on anyio's clock) would pass.
+
+    Without a deadline, that of the limits begins with the first failure, and cuts off no attempt.
+    """
+    wait, cut_off = limits.backoff, math.inf if deadline is None else deadline
     for attempt in range(1, limits.attempts + 1):
         started = time.perf_counter()
         observe("calling", attempt)
-        answer, received = await _attempt_once(ask, name, limits, deadline, observe, attempt)
+        answer, received = await _attempt_once(ask, name, limits, cut_off, observe, attempt)
         seconds = time.perf_counter() - started
         if not isinstance(answer, Failure):
             observe("answered", attempt, characters=len(answer.text), seconds=seconds)
             return answer
         observe("failed", attempt, text=answer.reason, seconds=seconds)
-        backoff = min(wait * random.uniform(0.75, 1.25), limits.longest_wait)  # noqa: S311
+        deadline = anyio.current_time() + limits.deadline if deadline is None else deadline
+        backoff = min(wait * random.uniform(0.75, 1.25), limits.longest_wait, _MAX_BACKOFF)  # noqa: S311
         pause = backoff if answer.retry_after is None else answer.retry_after
         in_time = pause <= limits.longest_wait and anyio.current_time() + pause < deadline
-        retriable = retry_after_text or not received
-        if not (answer.is_retryable and in_time and retriable) or attempt == limits.attempts:
+        if not (answer.is_retryable and in_time) or attempt == limits.attempts:
             return answer
-        observe("waiting", attempt, text=answer.why, seconds=pause)
+        observe("waiting", attempt, text=answer.why, characters=received, seconds=pause)
         await anyio.sleep(pause)
         wait *= 2
     raise AssertionError("unreachable: the last attempt returns")

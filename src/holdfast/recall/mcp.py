@@ -1,4 +1,4 @@
-"""An MCP server over a store: its tools list, search and read sessions, and restore archived messages.
+"""An MCP server over a store: its tools list, search, read and fork sessions, restore archived messages, and undo.
 
 The SDK is an extra, imported when a server is created: `pip install 'holdfast-context[mcp]'`.
 """
@@ -14,9 +14,10 @@ from ..context.events import SessionRecord
 from ..errors import HoldfastError, InvalidInput
 from ..messages import Json
 from ..sessions.history import first_user_line
+from ..sessions.session_ids import find_session
 from ..summaries.handoff import clip_title
 from .recall import Recall
-from .search import DEFAULT_MAX_TOKENS, KINDS
+from .search import DEFAULT_MAX_TOKENS, KINDS, SessionSearch
 from .tools import (
     READ_PARAMETERS,
     RESTORE_PARAMETERS,
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
 
 
 MAX_SESSIONS_LISTED = 100
-_SESSION_PARAMETER = {"type": "string", "description": "The id of a session, as `sessions` lists them."}
+_WRITING_TOOLS = ("restore", "undo", "fork")
+_SESSION_PARAMETER = {
+    "type": "string",
+    "description": "The id of a session, as `sessions` lists them, or its beginning or end.",
+}
 _TOKENS_PARAMETER = {
     "type": "integer",
     "description": f"How long the answer may be; {DEFAULT_MAX_TOKENS} unless said otherwise.",
@@ -53,6 +58,13 @@ _MCP_READ_DESCRIPTION = "Read in full what a reference such as #123 points at in
 _MCP_RESTORE_DESCRIPTION = (
     "Put one archived message of a session back into that session's context, as a quoted copy at its end."
 )
+_MCP_UNDO_DESCRIPTION = "Undo the last compaction of a session: its context is again what it was before."
+_MCP_FORK_DESCRIPTION = (
+    "Create a session with the events of another up to and including one; its context is the one of that time."
+)
+_FORK_PARAMETERS = {
+    "at": {"type": "string", "description": "The last event to include, such as #12; the newest unless said otherwise."}
+}
 _MCP_SESSIONS_DESCRIPTION = (
     "List the sessions of the store, the newest first, with their titles and the number of their events."
 )
@@ -70,6 +82,15 @@ class _McpReadArguments(ReadArguments):
 
 class _McpRestoreArguments(ReadArguments):
     session: str | None = None
+
+
+class _McpUndoArguments(msgspec.Struct, forbid_unknown_fields=True):
+    session: str | None = None
+
+
+class _McpForkArguments(msgspec.Struct, forbid_unknown_fields=True):
+    session: str | None = None
+    at: str | None = None
 
 
 class _McpSessionsArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -91,7 +112,7 @@ def require_mcp_sdk() -> None:
 
 
 def make_server(recall: Recall) -> Server[Any]:
-    """Creates a server: search and read; restore where the session is stored; sessions, unless limited to one."""
+    """Creates a server: search and read; restore, undo and fork where sessions are stored; sessions unless limited."""
     require_mcp_sdk()
     from mcp import types
     from mcp.server.lowlevel import Server
@@ -102,7 +123,7 @@ def make_server(recall: Recall) -> Server[Any]:
             description=description,
             input_schema=schema,
             annotations=types.ToolAnnotations(
-                read_only_hint=name != "restore", destructive_hint=False, open_world_hint=False
+                read_only_hint=name not in _WRITING_TOOLS, destructive_hint=False, open_world_hint=False
             ),
         )
         for name, description, schema in _tool_schemas(recall)
@@ -138,6 +159,8 @@ def _tool_schemas(recall: Recall) -> list[tuple[str, str, Json]]:
     if recall.can_restore:
         restore = _extend_schema(RESTORE_PARAMETERS, session, list(session))
         schemas.append(("restore", _MCP_RESTORE_DESCRIPTION, restore))
+        schemas.append(("undo", _MCP_UNDO_DESCRIPTION, _object_schema(session, list(session))))
+        schemas.append(("fork", _MCP_FORK_DESCRIPTION, _object_schema(_FORK_PARAMETERS | session, list(session))))
     if session:
         listing = {
             "owner": {"type": "string"},
@@ -146,6 +169,10 @@ def _tool_schemas(recall: Recall) -> list[tuple[str, str, Json]]:
         }
         schemas.append(("sessions", _MCP_SESSIONS_DESCRIPTION, {"type": "object", "properties": listing}))
     return schemas
+
+
+def _object_schema(properties: Json, required: list[str]) -> Json:
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _extend_schema(schema: Json, more: Json, required: list[str] | None = None) -> Json:
@@ -161,15 +188,22 @@ async def run_mcp_tool(recall: Recall, name: str, arguments: Json | None) -> Too
     try:
         if name == "search":
             search = parse_arguments(arguments, _McpSearchArguments)
-            session = _checked_session(recall, search.session)
+            session = await _checked_session(recall, search.session)
             return ToolAnswer(await search_answer(recall, search, search.max_tokens, session))
         if name == "read":
             read = parse_arguments(arguments, _McpReadArguments)
-            session = _required_session(recall, read.session)
+            session = await _required_session(recall, read.session)
             return ToolAnswer(await read_answer(recall, read, read.max_tokens, session))
         if name == "restore" and recall.can_restore:
             restore = parse_arguments(arguments, _McpRestoreArguments)
-            return ToolAnswer(await restore_answer(recall, restore, _required_session(recall, restore.session)))
+            session = await _required_session(recall, restore.session)
+            return ToolAnswer(await restore_answer(recall, restore, session))
+        if name == "undo" and recall.can_restore:
+            undo = parse_arguments(arguments, _McpUndoArguments)
+            return ToolAnswer(await _undo(recall, await _required_session(recall, undo.session)))
+        if name == "fork" and recall.can_restore:
+            fork = parse_arguments(arguments, _McpForkArguments)
+            return ToolAnswer(await _fork(recall, await _required_session(recall, fork.session), fork.at))
         if name == "sessions" and recall.session_id is None:
             return ToolAnswer(await _list_sessions(recall, parse_arguments(arguments, _McpSessionsArguments)))
         names = ", ".join(known for known, _, _ in _tool_schemas(recall))
@@ -178,17 +212,33 @@ async def run_mcp_tool(recall: Recall, name: str, arguments: Json | None) -> Too
         return error_answer(recall, problem)
 
 
-def _checked_session(recall: Recall, named: str | None) -> str | None:
-    """The session of a call. Raises InvalidInput if the server is limited to another one."""
-    if named and recall.session_id not in (None, named):
+async def _checked_session(recall: Recall, named: str | None) -> str | None:
+    """The session of a call, by its id or a part of it. Raises InvalidInput if the server is limited to another."""
+    if not named:
+        return None
+    found = (await find_session(recall.sessions, named)).id
+    if recall.session_id not in (None, found):
         raise InvalidInput(f"This server is limited to session {recall.session_id!r}: leave out `session`.")
-    return named or None
+    return found
 
 
-def _required_session(recall: Recall, named: str | None) -> str | None:
-    if not (named or recall.session_id):
-        raise InvalidInput("The reference needs a session: pass its id as `session`; `sessions` lists them.")
-    return _checked_session(recall, named)
+async def _required_session(recall: Recall, named: str | None) -> str:
+    if (session := await _checked_session(recall, named) or recall.session_id) is None:
+        raise InvalidInput("The call needs a session: pass its id as `session`; `sessions` lists them.")
+    return session
+
+
+async def _undo(recall: Recall, session: str) -> str:
+    before = (await recall.sessions.context(session)).tokens
+    await recall.sessions.undo(session)
+    after = (await recall.sessions.context(session)).tokens
+    return f"The last compaction of {session} is undone: {before:,} → {after:,} tokens."
+
+
+async def _fork(recall: Recall, session: str, at: str | None) -> str:
+    event = None if at is None else (await SessionSearch(recall.sessions, session).find_event(at)).id
+    record = await recall.sessions.fork(session, event)
+    return f"Created session {record.id} from {session} up to #{record.parent_seq}."
 
 
 async def _list_sessions(recall: Recall, arguments: _McpSessionsArguments) -> str:

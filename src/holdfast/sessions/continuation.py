@@ -59,8 +59,8 @@ def _shows_continue_prompt(context: Context) -> bool:
 
 
 def is_unfinished(message: Message) -> bool:
-    """Whether the agent has something to go on with after this message: no reply, or one that was interrupted."""
-    return message.role in ("user", "tool") or is_interrupted(message)
+    """Whether the agent has something to go on with after this message: no reply, open calls, or a broken reply."""
+    return Links([message]).is_unfinished or message.role in ("user", "tool") or is_interrupted(message)
 
 
 class OverflowRecovery(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from .. import __version__
 from ..compaction import CompactionRun, Cost, Decision, Policy, resolve
 from ..compaction.driver import in_thread
 from ..compaction.run import checkpoint_of
@@ -19,7 +20,7 @@ from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, Hea
 from ..context.events import Event, EventKind, LaneTip
 from ..context.references import reference
 from ..errors import HoldfastError, InvalidInput, Outcome
-from ..ledger import PageExplanation, PageLine, is_ledger_page, page_lines, weights_digest
+from ..ledger import PageExplanation, PageLine, is_ledger_page, page_lines
 from ..messages import Drop, Edit, Message, is_framed, strip_frame
 from ..messages.json_text import decodable
 from ..strategies import KeepLedger
@@ -221,8 +222,8 @@ def _difference(decision: Decision, stored: Checkpoint) -> str:
         if _shown_bytes(again) == _shown_bytes(stored):
             return ""
         difference = "computed again, it shows something else"
-    if stored.parameters.weights != weights_digest():
-        return f"{difference}; the ledger's weights have changed since"
+    if stored.parameters.version != __version__:
+        return f"{difference}; Holdfast {stored.parameters.version} made it"
     return f"{difference}; an event may have been redacted since"
 
 

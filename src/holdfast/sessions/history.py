@@ -106,11 +106,16 @@ def user_message_in(event: Event) -> Message | None:
 
 
 async def first_user_line(store: Log, session_id: str) -> str:
-    """Returns the first line of the user's first request, as a title of the session; empty if there is none."""
+    """Returns the user's first request in a line, as a title of the session; empty if there is none."""
     opening = Slice(kinds=(EventKind.MESSAGE,), limit=_TITLE_SCAN_EVENTS)
     events = await store.read(session_id, opening)
     found = (try_message_in(event) for event in events if not any(event.body.get(mark) for mark in SYNTHETIC_MARKS))
-    return first_line(first_request(message for message in found if message is not None))
+    request = first_request(message for message in found if message is not None)
+    title = first_line(request)
+    if title.endswith(":"):  # the plan, the error or the list that it announces tells more
+        lines = (first_line(line.lstrip("#-*> \t`")) for line in request.lstrip().splitlines()[1:])
+        title = " ".join(filter(None, (title, next(filter(None, lines), ""))))
+    return title
 
 
 def works_in(record: SessionRecord, folder: Path) -> bool:

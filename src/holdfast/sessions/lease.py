@@ -170,6 +170,9 @@ class SessionLeases:
     def lease(self, session_id: str, name: LeaseName, *, required: bool = True) -> SessionLease:
         return SessionLease(self, session_id, name, required=required)
 
+    async def is_held(self, session_id: str, name: LeaseName) -> bool:
+        return self.store is not None and await self.store.held(session_id, name) is not None
+
     async def wait_released(self, session_id: str, name: LeaseName) -> None:
         """Waits until no process holds the lease; that of a dead process expires."""
         if self.store is None:

@@ -76,6 +76,10 @@ class LiveSession:
         """Lane key → ids of archived messages to restore once its open tool calls have their results."""
         self._views: dict[str, View] = {}
         self._facts = self._first_facts()
+        self._writing: set[str] = set()
+        """Ids of events that are being appended."""
+        self._written: list[tuple[int, int]] = []
+        """First and last seqs of runs of events that this process appended."""
         self.is_gone = False
         """Whether the session was deleted: one that has its id now is another, with a log of its own."""
         self._moving = anyio.Lock(fast_acquire=True)
@@ -179,16 +183,33 @@ class LiveSession:
             await self.refresh()  # a new session's marks may equal those of the deleted one
         if self.is_gone:
             raise UnknownSession(self.id)
+        ids = {event.id for event in events}
+        self._writing |= ids
         try:
             done = await self.store.append(self.id, events, after=after, when=when, tip=tip, media=media)
+            if done.fresh and not done.conflict:
+                self._note_written(done.events)
         except UnknownSession:
             self.is_gone = True
             raise
+        finally:
+            self._writing -= ids
         if done.conflict:
             await self.refresh()
         elif done.fresh:
             await self._appended(done.events, done.version, tip)
         return done
+
+    def _note_written(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if self._written and self._written[-1][1] + 1 == event.seq:
+                self._written[-1] = (self._written[-1][0], event.seq)
+            else:
+                self._written.append((event.seq, event.seq))
+
+    def wrote(self, event: Event) -> bool:
+        """Whether this process appended the event since it opened the session, or appends it now."""
+        return event.id in self._writing or any(first <= event.seq <= last for first, last in self._written)
 
     async def _appended(self, events: Sequence[Event], version: int, tip: LaneTip | None) -> None:
         """Applies what this process appended; refreshes first if other writers were faster."""

@@ -19,7 +19,7 @@ from ..context.events import Event, SessionRecord
 from ..errors import NoRoom, StoreClosed, UnknownSession
 from ..hooks.timeouts import require_seconds
 from ..messages import Json, ToolCall, format_name
-from ..stores import Log
+from ..stores import Log, Slice
 from ..stores.base import ProcessGuard
 from ..strategies.memory import read_memory
 from ..summaries.memory import MemoryBlock
@@ -300,6 +300,17 @@ class SessionReader:
         live = await self._live(session_id, refresh=True)
         pages = EventPages(last=last, before=before, page=page, page_size=page_size)
         return await find_events(live, pages, kind=kind, lane=lane, archived=archived, text=text)
+
+    async def others(self, session_id: str, after: int) -> tuple[Events, int, bool]:
+        """Returns what other processes appended to the root lane after this version, the version, and their turn.
+
+        The last value tells whether some process is in a turn, this one included.
+        """
+        live, version = await self._live(session_id), (await self.get(session_id)).version
+        new = Slice(after=after, until=version)
+        events = [] if version <= after else await self.store.read(session_id, new)
+        in_turn = await self._leases.is_held(session_id, "turn")
+        return [event for event in events if not live.wrote(event)], version, in_turn
 
     async def shown(self, session_id: str) -> frozenset[str]:
         """Returns ids of events that a checkpoint shows although they are before its boundary, in any lane."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -259,6 +260,13 @@ class SessionService(SessionReader):
         if live.deferred_restores:
             await restore_deferred(live, lane)
         return await live.with_media(done.events)
+
+    @asynccontextmanager
+    async def announce_turn(self, session_id: str) -> AsyncIterator[None]:
+        """Lets other processes know that this one is in a turn; unlike `turn`, it does not wait for theirs."""
+        async with self._leases.lease(session_id, "turn", required=False) as lease:
+            await lease.acquire()
+            yield
 
     def turn(self, session_id: str, *, id: str) -> Turn:
         """Returns one turn of a conversation, to be used in an `async with` block: see `Turn`.

@@ -77,6 +77,8 @@ class SessionSteps:
         self.summarizer = summarizer
         self.auto = auto
         """Whether automatic compaction is on; if off, only `compact()` compacts."""
+        self.until_full = False
+        """Whether automatic compaction waits until the context leaves no room for the reply."""
         self.format = format
         self.hooks = hooks
         """Hooks around its compactions, after those of the service."""
@@ -188,10 +190,15 @@ class SessionSteps:
 
     async def compact_if_due(self) -> bool:
         """Compacts if the preset's trigger fires; returns whether tokens were saved."""
-        if not self.auto:
+        if not self.auto or (self.until_full and not await self._is_full()):
             return False
         result = await self._compact_automatically(None)
         return result is not None and result.tokens_saved > 0
+
+    async def _is_full(self) -> bool:
+        """Whether the context leaves less room for the reply than the policy reserves."""
+        policy, size = await self.policy(), await self.size()
+        return size.window is None or size.tokens > size.window - policy.reply.of(size.window)
 
     async def compact(
         self, instructions: str | None = None, abort: Abort | None = None, *, without_model: bool = False

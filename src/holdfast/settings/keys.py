@@ -71,7 +71,9 @@ KEYS = {
         SettingKey("preset", "text", "compaction preset", f"{PREFIX}PRESET", True),
         SettingKey("window", "count", "tokens of the model's window, if not the catalog's", f"{PREFIX}WINDOW", True),
         SettingKey("store", "text", "where sessions are kept", f"{PREFIX}STORE"),
+        SettingKey("retry_seconds", "count", "seconds to retry a failed model call", f"{PREFIX}RETRY_SECONDS"),
         SettingKey("project_instructions", "flag", "read AGENTS.md and CLAUDE.md", f"{PREFIX}PROJECT_INSTRUCTIONS"),
+        SettingKey("notifications", "flag", "call the user who is away from a chat", f"{PREFIX}NOTIFICATIONS"),
         SettingKey("compaction.enabled", "flag", "compact automatically", f"{PREFIX}AUTO_COMPACT", True),
         SettingKey(
             "compaction.reserve_tokens", "count", "tokens left free for the reply", f"{PREFIX}RESERVE_TOKENS", True

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..compaction import Policy, preset
 from ..compaction.presets import DEFAULT_KEEP, DEFAULT_RESERVE, takes_sizes
+from ..models.calls import RETRY_SECONDS
 from ..stores import open_store
 from ..trust import Project
 from .paths import data_folder, default_store
@@ -47,8 +48,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     window: int | None = None
     """None: the window of the model catalog."""
     store: str
+    retry_seconds: int = RETRY_SECONDS
+    """How long a chat retries a model call that failed for a reason that may pass."""
     project_instructions: bool = True
     """Whether AGENTS.md and CLAUDE.md are read into the system prompt."""
+    notifications: bool = True
+    """Whether a chat rings and notifies the user who is away when it waits for an answer, ends or fails."""
     compaction: CompactionSettings = CompactionSettings()
     hooks: HookSettings = HookSettings()
     project: Project | None = None

@@ -64,6 +64,8 @@ PAGE_TOKENS = 16_000
 """Size limit of a page: longer notes retain hardly more of what is needed."""
 _NOTES_SHARE = 0.25
 """Share of the remaining budget for notes where fixed content takes most of the target."""
+_APPROVED_SHARE = 0.25
+"""Share of the target for a plan that the user approved, verbatim; of a longer one, its open items."""
 _SMALL_SHARE = 0.2
 """Messages that take no more than this share of the target are left as they are, even if a compaction is asked for."""
 _WITH_RECALL = "archived in full under the cited numbers: recall_read shows them."
@@ -200,9 +202,16 @@ class _LedgerPlanner:
         read_history(self.history, request, self.places, 0, self.first)
         self.before = self.history.ledger()
         read_history(self.history, request, self.places, self.first, len(view.messages))
-        self.sections = SectionRenderer(self.history, citation, min(PAGE_TOKENS, room))
+        self.sections = SectionRenderer(self.history, citation, min(PAGE_TOKENS, room), self._approved_chars())
         self.earlier_count = view.checkpoint.carry.archived or earlier.archived
         self._start_at(self._cut(room))
+
+    def _approved_chars(self) -> int:
+        """Returns the characters of the approved plan that fit its share of the target."""
+        if (plan := self.history.approved_plan) is None:
+            return 0
+        tokens = count_tokens(self.request.view.token_sums.estimator, plan.text)
+        return len(plan.text) * int(_APPROVED_SHARE * self.limit) // max(1, tokens)
 
     def _start_at(self, cut: int) -> None:
         """Sets the start of the trail, and with it what stays visible."""

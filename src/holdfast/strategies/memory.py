@@ -25,6 +25,7 @@ from ..summaries.memory import (
     blend_prompt,
     entries_to_blend,
     render_memory,
+    verify_blend,
 )
 from ..summaries.summarizer import answer_text, run_summarizer
 from ..tokens import count_tokens
@@ -78,24 +79,26 @@ class BlendMemory(BaseStrategy):
     def __call__(self, request: Request) -> Steps[Plan | Skip]:
         view = request.view
         block = before = read_memory(view)
+        remarks: tuple[str, ...] = ()
         while blend_is_due(block):
             answer = yield from _blend(block, request)
             if isinstance(answer, Failure):
                 if block is before:
                     return Skip(Outcome.SUMMARY_FAILED, answer.reason)
                 break
-            block = apply_blend(block, answer)
+            block, remarks = apply_blend(block, answer[0]), (*remarks, *answer[1])
         if block is before:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"there are {len(block.entries)} notes: too few to blend")
         gone = {entry.id for entry in before.entries} - {entry.id for entry in block.entries}
         kept = MemoryBlock(summary=block.summary)
         blended = framed_message(_NOTE + render_memory(kept))
         plan = request.plan.edit({place: {0: None} for place, id in enumerate(view.ids) if id in gone})
-        plan = plan.drop({_SUMMARY_SOURCE, *gone}, blended).made_by("memory")
+        plan = plan.drop({_SUMMARY_SOURCE, *gone}, blended).made_by("memory", remarks)
         return msgspec.structs.replace(plan, memory=msgspec.to_builtins(kept))
 
 
-def _blend(block: MemoryBlock, request: Request) -> Steps[str | Failure]:
+def _blend(block: MemoryBlock, request: Request) -> Steps[tuple[str, tuple[str, ...]] | Failure]:
+    """Returns the verified blend and the remarks on it."""
     tokens = partial(count_tokens, request.view.token_sums.estimator)
     room = tokens("\n".join([block.summary, *(memory_note(entry.text).text for entry in entries_to_blend(block))]))
 
@@ -106,7 +109,9 @@ def _blend(block: MemoryBlock, request: Request) -> Steps[str | Failure]:
     run = yield from run_summarizer(
         lambda *_: call, SummaryInput(SummaryTranscript(), token_budget=room, count_tokens=tokens), too_long
     )
-    return answer_text(run.answer) if isinstance(run.answer, Reply) else run.answer
+    if not isinstance(run.answer, Reply):
+        return run.answer
+    return verify_blend(block, answer_text(run.answer), lambda text: tokens(text) < room)
 
 
 def _shown_notes(view: View) -> Iterator[tuple[str, Message]]:

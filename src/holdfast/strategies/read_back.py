@@ -69,7 +69,9 @@ def read_note(note: Message, *, opens_context: bool = True) -> Ledger:
         return Ledger(archived=truncated.count, round=truncated.rounds)
     if is_framed(note):
         return _read_summary(strip_frame(note))
-    return _read_foreign_summary(note.text, opens_context) if is_foreign_summary(note) else Ledger()
+    if is_foreign_summary(note) or (note.role == "assistant" and note.text):  # the reply of an opening pair
+        return _read_foreign_summary(note.text, opens_context)
+    return Ledger()
 
 
 def _states_task(note: Message) -> bool:

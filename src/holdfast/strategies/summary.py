@@ -25,7 +25,19 @@ from ..ledger import (
     take_fitting,
     trim_ledger,
 )
-from ..messages import Json, Message, Opaque, bound_parts, is_aside, is_framed, starts_turn, strip_frame
+from ..ledger.facts import EARLIER_SUMMARY
+from ..messages import (
+    Json,
+    Message,
+    Opaque,
+    bound_parts,
+    foreign_summary_text,
+    is_aside,
+    is_foreign_summary,
+    is_framed,
+    starts_turn,
+    strip_frame,
+)
 from ..models.calls import Failure, Steps
 from ..summaries import (
     LOG_HEADING,
@@ -45,9 +57,9 @@ from ..summaries import (
     replace_surrogates,
     write_to_fit,
 )
-from ..summaries.log_section import LastRequest, split_log_section
-from ..summaries.state_writer import split_state
-from ..summaries.structured_parse import original_task
+from ..summaries.log_section import LastRequest, earlier_items, split_log_section
+from ..summaries.state_writer import split_state, verified_state
+from ..summaries.structured_parse import original_task, read_items
 from ..tokens import count_tokens
 from ..tokens.budget import require_not_negative, require_positive
 from .base import BaseStrategy, run_strategy
@@ -82,8 +94,20 @@ def _summary_notes(notes: Sequence[Message]) -> Iterator[Message]:
     for place, note in enumerate(notes):
         answered = any(after.role == "assistant" for after in notes[place + 1 : place + 2])
         asks = answered and starts_turn(note)
-        if not asks and not is_aside(note):
+        acknowledges = note.role == "assistant" and any(map(_is_user_summary, notes[max(0, place - 1) : place]))
+        if not asks and not acknowledges and not is_aside(note):
             yield note
+
+
+def foreign_items(notes: Sequence[Message]) -> list[str]:
+    """Returns the items of other tools' summaries, each on one line: first the state of the work."""
+    foreign = [note for note in _summary_notes(notes) if not is_framed(note)]
+    items = (item for note in foreign for item in read_items(foreign_summary_text(note) or _note_text(note)))
+    return [item[:_MAX_EARLIER_ITEM] for item in take_fitting(dict.fromkeys(items), _MAX_EARLIER_CHARS)]
+
+
+def _is_user_summary(note: Message) -> bool:
+    return note.role == "user" and is_foreign_summary(note)
 
 
 def _note_text(note: Message) -> str:
@@ -109,6 +133,8 @@ _MIN_EXCERPT_TOKENS = 200
 """Smaller excerpts are left out."""
 _EXCERPT_SHARE = 0.2
 """Size limit of the excerpts, as a share of the archived tokens."""
+_MAX_EARLIER_CHARS, _MAX_EARLIER_ITEM = 24_000, 2_000
+"""Characters of another tool's summary that are carried on item by item, and of one item."""
 _FILE_LIST_CHARS = 4_000
 """Characters of the file list in the prompt."""
 
@@ -135,6 +161,9 @@ class SummaryRun:
         shown = {line for message in chosen.view.messages for line in message_text(message).splitlines()}
         add_hidden_lines(self.ledger, self.history, self.shortened, shown)
         self.previous = previous_summary(request, self.notes)
+        self.earlier = [line for line in self.ledger.closings if line.source == EARLIER_SUMMARY]
+        self.earlier += earlier_items(foreign_items(self.notes))
+        self.ledger.closings += [line for line in self.earlier if line not in self.ledger.closings]
         self.room = self._room()
         task = find_task(self.ledger.users)
         self.input = SummaryInput(
@@ -201,9 +230,11 @@ class SummaryRun:
         return replace_surrogates(self._page_renderer.render(characters).text)
 
     def plan(self, draft: SummaryDraft) -> Plan:
-        checked = remove_hallucinated_names(draft.text, self._known_text)
-        remarks = (*draft.remarks, *checked.remarks)
-        shown = draft.rendered.replace(draft.text, checked.text, 1) or checked.text
+        checked = remove_hallucinated_names(draft.rendered or draft.text, self._known_text)
+        remarks, shown, text, state = (*draft.remarks, *checked.remarks), checked.text, checked.text, draft.state
+        if state is not None:
+            text, lists = split_state(checked.text)
+            state, shown = verified_state(state, lists, text)
         if self.summary.verify:
             left = min(MAX_SUMMARY_TOKENS, self.room - self._tokens(shown))
             found = log_section(shown, self._visible(), self.ledger, left, self._tokens, self._archived(shown))
@@ -214,11 +245,11 @@ class SummaryRun:
         shown = self._with_excerpts(shown)
         if self.shortened:
             shown = f"{shown}\n\n{CUT_NOTE}"
-        plan = self.chosen.show(self.summary.shown_as(shown), checked.text)
+        plan = self.chosen.show(self.summary.shown_as(shown), text)
         return msgspec.structs.replace(
             plan.made_by(self.summary.name, remarks, after=self.request.plan),
             ledger=partial(self._carried, _CARRIED_CHARS),
-            state=plan.state if draft.state is None else draft.state,
+            state=plan.state if state is None else state,
         )
 
     def _archived(self, shown: str) -> Archived:
@@ -278,6 +309,7 @@ class SummaryRun:
 
     def _carried(self, characters: int) -> Json:
         ledger = trim_ledger(self.ledger, self.history.name_cache.__getitem__, self._sections.name_scores, characters)
+        ledger.closings = [*self.earlier, *(line for line in ledger.closings if line.source != EARLIER_SUMMARY)]
         return cast(Json, msgspec.to_builtins(ledger))
 
 

@@ -31,9 +31,9 @@ from ..ledger import (
     part_key,
     take_fitting,
 )
+from ..ledger.entries import decay
 from ..ledger.lines import find_shingles, unseen_share
 from ..ledger.names import find_exact_names
-from ..ledger.weights import decay
 from ..messages import (
     Media,
     Message,

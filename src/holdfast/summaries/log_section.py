@@ -28,6 +28,7 @@ from ..ledger import (
     required_facts,
     take_fitting,
 )
+from ..ledger.facts import EARLIER_SUMMARY
 from ..ledger.files import parse_file_list
 from ..ledger.lines import LedgerLine
 from ..ledger.parse import parse_cited, parse_number, parse_page
@@ -41,6 +42,7 @@ _TITLES = {
     "pending": "Still to be done",
     "error": "Last errors",
     "file": "Files changed",
+    "earlier": "From the earlier summary",
     "read": "Files read",
 }
 _LAST_MESSAGE, _LAST_REPLY = "The user's last message", "The reply to it"
@@ -49,8 +51,10 @@ _SHOWN_AS_TASK = "(the task)"
 _LAST_SHARE, _STEPS_SHARE = 0.6, 0.15
 """Shares of the room for the last message with its reply, and for the steps since."""
 _MAX_REPLY_CHARACTERS = 1_200
-_SHARES = {"task": 0.35, "constraint": 0.6, "pending": 0.3, "error": 0.3, "file": 0.4}
+_SHARES = {"task": 0.35, "constraint": 0.6, "pending": 0.3, "error": 0.3, "file": 0.4, "earlier": 0.3}
 """Maximum share of the room for each kind of fact; other user statements get the rest."""
+_CARRIED = ("file", "earlier")
+"""Facts that the section states although the summary covers them, for a round that has only the messages."""
 _READ_SHARE, _CARRIED_READ_SHARE = 0.2, 0.5
 """Shares of files that were only read, which come last: of lost facts, and where a later round reads them back."""
 _COVERED_SHARE = 0.2
@@ -141,7 +145,7 @@ def log_section(
         facts = [msgspec.structs.replace(fact, kind="constraint") if fact.kind == "task" else fact for fact in facts]
     missing = set(missing_facts(facts, f"{summary}\n{visible}\n{last}"))
     lost = [fact for fact in facts if fact in missing]
-    covered = [fact for fact in facts if fact not in missing and (fact.kind == "file" or not _stays(fact, archived))]
+    covered = [fact for fact in facts if fact not in missing and (fact.kind in _CARRIED or not _stays(fact, archived))]
     read = [file for file in ledger.files if not (file.edits or file.deleted)]
     left = room - measure(archived.opening(task)) - measure(last)
     found = _fit(lost, covered, ledger, read, left, measure, _CARRIED_READ_SHARE)
@@ -254,6 +258,8 @@ def _build_section(
         elif kind == "file":
             changed = {fact.text for fact in (*facts, *known)}
             lines = take_fitting(list_by_folder(file for file in ledger.files if file.path in changed), most)
+        elif kind == "earlier":
+            lines = take_fitting((f"- {quote_structure(fact.text)}" for fact in (*facts, *known)), most)
         else:
             lines = take_fitting((f"- {fact.text}" for fact in reversed(facts)), most)[::-1]
         if lines:
@@ -353,7 +359,7 @@ def parse_log_section(section: str) -> LogSection:
                     has_task = has_task or number == place
                     users.insert(0 if number == place else len(users), line)
         elif title == _LAST_REPLY:
-            ledger.closings = [LedgerLine(text.strip(), "said", "", n, 0, 0) for n, text in parse_cited(body)]
+            ledger.closings += [LedgerLine(text.strip(), "said", "", n, 0, 0) for n, text in parse_cited(body)]
         elif title == _LAST_STEPS:
             ledger.calls = [
                 LedgerLine(text, "asked", "", n, 0, 0) for n, text in parse_cited([*filter(str.strip, body)])
@@ -362,12 +368,19 @@ def parse_log_section(section: str) -> LogSection:
             files += parse_file_list(filter(str.strip, body))
         elif title == _TITLES["pending"]:
             ledger.plan, ledger.plan_from_page = [(line[2:], "pending") for line in body if line[:2] == "- "], True
+        elif title == _TITLES["earlier"]:
+            ledger.closings += earlier_items(unquote_structure(line[2:]) for line in body if line[:2] == "- ")
         elif title == _TITLES["error"] and not ledger.errors:
             errors = [line[2:] for line in body if line[:2] == "- "]
             ledger.errors = [LedgerLine(text, "output", "", 0, number, 0) for number, text in enumerate(errors)]
     listed = {file.path for file in ledger.files}
     ledger.users, ledger.files = users, [*ledger.files, *(file for file in files if file.path not in listed)]
     return LogSection(ledger, place, has_task)
+
+
+def earlier_items(texts: Iterable[str]) -> list[LedgerLine]:
+    """Returns items of another tool's summary as a ledger carries them."""
+    return [LedgerLine(text, "said", EARLIER_SUMMARY, 0, number, 0) for number, text in enumerate(texts)]
 
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:

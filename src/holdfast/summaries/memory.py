@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ..errors import InvalidInput
+from ..ledger import Ledger, find_names, missing_facts, name_kind, required_facts
+from ..ledger.lines import LedgerLine
 from ..messages.json_text import decodable
+from .log_section import RestoredFacts
 from .prompts import delimit
 from .structured import one_line
+from .verify import remove_hallucinated_names
 
 TRIGGER_ENTRIES = 15
 BLEND_COUNT = 10
@@ -43,6 +49,31 @@ def apply_blend(block: MemoryBlock, summary: str) -> MemoryBlock:
     if not summary.strip():
         raise InvalidInput("A blank summary would lose the notes that it replaces: keep the block as it is.")
     return MemoryBlock(block.entries[BLEND_COUNT:], summary.strip())
+
+
+def verify_blend(block: MemoryBlock, answer: str, fits: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
+    """Verifies a blend against what it replaces, both ways; returns its text and remarks.
+
+    Literals that neither the notes nor the previous summary have are removed; rules, and sentences that name a file,
+    which the blend has lost are put back while they fit.
+    """
+    replaced = "\n".join([block.summary, *(entry.text for entry in entries_to_blend(block))])
+    checked = remove_hallucinated_names(answer, lambda: replaced)
+    lines = [LedgerLine(line, "user", "", place, 0, 0) for place, line in enumerate(replaced.splitlines(), 1)]
+    facts = required_facts(Ledger(users=[LedgerLine("", "user", "", 0, 0, 0), *lines]))
+    needed = [fact for fact in facts if fact.kind == "constraint" or (fact.kind != "task" and _names_file(fact.text))]
+    text, restored, left = checked.text, 0, 0
+    for fact in sorted(missing_facts(needed, text), key=lambda fact: fact.kind != "constraint"):
+        longer = f"{text}\n- {fact.text.removeprefix('- ')}"
+        if fits(longer):
+            text, restored = longer, restored + 1
+        else:
+            left += 1
+    return text, (*checked.remarks, *RestoredFacts(text, restored, left).remarks)
+
+
+def _names_file(text: str) -> bool:
+    return any(name_kind(name) == "file" for name in find_names(text))
 
 
 def render_memory(block: MemoryBlock) -> str:

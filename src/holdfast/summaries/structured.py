@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -13,14 +13,14 @@ from .structured_headings import (
     CONSTRAINTS,
     CONTEXT,
     DECISIONS,
-    EMPTY_ITEM,
-    EMPTY_VALUE,
     ERRORS,
     LEFT_OUT_LINE,
     PENDING,
     STATE,
     TASK,
     TITLE,
+    is_empty,
+    is_empty_value,
     parse_heading,
 )
 from .summarizer import ANY_REASONING_TAG, FENCE
@@ -123,13 +123,16 @@ def _bullet_list(items: Iterable[str], bullet: str = "- ") -> str:
 
 
 def _table(rows: Iterable[CompletedWork]) -> str:
-    lines = [COLUMNS, *((_cell(row.subject), _cell(row.action), _cell(row.description)) for row in rows)]
+    lines = [
+        COLUMNS,
+        *((escape_cell(row.subject), escape_cell(row.action), escape_cell(row.description)) for row in rows),
+    ]
     head, *written = [f"| {' | '.join(cells)} |" for cells in lines]
     return "\n".join([head, "|---" * len(COLUMNS) + "|", *written])
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"(\\*)\|", r"\1\1\\|", escape_item(text, EMPTY_VALUE))
+def escape_cell(text: str) -> str:
+    return re.sub(r"(\\*)\|", r"\1\1\\|", escape_item(text, is_empty_value))
 
 
 def one_line(text: str) -> str:
@@ -137,15 +140,15 @@ def one_line(text: str) -> str:
     return " ".join(line.strip() for line in text.splitlines()).strip()
 
 
-def escape_item(text: str, empty: re.Pattern[str] = EMPTY_ITEM) -> str:
+def escape_item(text: str, empty: Callable[[str], bool] = is_empty) -> str:
     """Puts a backslash before an item that the parser would take for "none", a ruler or a count."""
     text = one_line(text)
     return f"\\{text}" if _is_structure(text.lstrip("\\"), empty) else text
 
 
-def unescape_item(text: str, empty: re.Pattern[str] = EMPTY_ITEM) -> str:
+def unescape_item(text: str, empty: Callable[[str], bool] = is_empty) -> str:
     return text[1:] if text.startswith("\\") and _is_structure(text.lstrip("\\"), empty) else text
 
 
-def _is_structure(text: str, empty: re.Pattern[str]) -> bool:
-    return bool(empty.fullmatch(text) or LEFT_OUT_LINE.fullmatch(text))
+def _is_structure(text: str, empty: Callable[[str], bool]) -> bool:
+    return bool(empty(text) or LEFT_OUT_LINE.fullmatch(text))

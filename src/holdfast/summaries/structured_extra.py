@@ -15,11 +15,11 @@ from .log_section import LOG_HEADING
 from .structured_headings import (
     BULLET,
     CLOSING_LINE,
-    EMPTY_ITEM,
     LEFT_OUT_LINE,
     NOISE,
     OTHER,
     closing_fence,
+    is_empty,
     parse_heading,
 )
 from .summarizer import ANY_REASONING_TAG, FENCE
@@ -47,7 +47,7 @@ def render_extra(sections: Iterable[ExtraSection]) -> str:
 
 def _render_item(item: str) -> str:
     lines = item.splitlines()
-    return item if is_code_block(lines) else "\n".join(map(_escape_line, lines))
+    return item if is_code_block(lines) else "\n".join(map(escape_line, lines))
 
 
 def is_code_block(lines: Sequence[str]) -> bool:
@@ -73,7 +73,7 @@ def read_line(line: str) -> str:
     return f"|{'---|' * (text.strip().strip('|').count('|') + 1)}" if _RULER_ROW.match(text) else line.rstrip()
 
 
-def _escape_line(line: str) -> str:
+def escape_line(line: str) -> str:
     text = line.lstrip()
     return f"{line[: len(line) - len(text)]}\\{text}" if _is_structure(text.lstrip("\\")) else line
 
@@ -110,4 +110,4 @@ def group_sections(written: Iterable[tuple[str, Iterable[str]]]) -> tuple[ExtraS
 
 def _says_something(item: str) -> bool:
     bullet = BULLET.match(item)
-    return not EMPTY_ITEM.fullmatch(bullet[2].strip() if bullet else item.strip())
+    return not is_empty(bullet[2].strip() if bullet else item.strip())

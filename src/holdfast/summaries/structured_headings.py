@@ -70,47 +70,58 @@ BULLET = re.compile(r"(\s*)(?:[-*+–]\s+|[•·▪◦‣]\s*|\d{1,3}[.)]\s+)(.*
 NOISE = re.compile(r"\s*(?:(?:[-*_]\s*){3,}|</?summary>)\s*$")
 """A ruler, or a tag around the whole answer."""
 LEFT_OUT_LINE = re.compile(r"…\s*and ([\d,]+) earlier items?: see the archive\.?")
-CLOSING_LINE = re.compile(r"This summary takes in \d+ earlier rounds?\.")
-EMPTY_VALUE = re.compile(
-    r"(?i)[*_(\[]*(?:(?:none|nothing|unknown)(?: yet| so far| at the moment| at this time| currently| right now)?"
-    r"|n/?a|not (?:applicable|known|specified)|keine?[rs]?|nichts|entfällt|unbekannt|aucune?|rien|néant|inconnue?"
-    r"|ningun[oa]|nada|无|無|没有|暂无|未知|なし)[.。)\]*_]*|[-–—*_:\s]+"
+CLOSING_LINE = re.compile(
+    r"[*_]*This summary (?:takes in \d+ earlier|incorporates context from \d+ previous compaction) rounds?\.?[*_]*"
 )
-"""A text that stands for no value, in a cell too."""
-_TIME = (
-    r"(?: (?:yet|so far|currently|(?:right |for )?now|at (?:the moment|this (?:time|point|stage)|present)"
-    r"|(?:in|during) this (?:session|conversation)))?"
+"""The last line of a summary, ours or that of the layer document."""
+_WORDS = re.compile(r"[^\W_]+(?:/[^\W_]+)?")
+_RULE = re.compile(r"[-–—*_:\s]+")
+_NONE = frozenset(
+    "none nothing unknown n/a keine keiner nichts entfällt unbekannt aucun aucune rien néant ninguno ninguna nada 无 無"
+    " 没有 暂无 未知 なし".split()
 )
-_KIND = (
-    r"(?:(?:other|further|additional|more|new|next|immediate|outstanding|remaining|open|pending|unresolved|known"
-    r"|current|active|specific|particular|special|explicit|major|significant|key|technical|important|critical)"
-    r"(?:,| or| and)? )*+"
+_NEGATIONS = _NONE | {"no"}
+_TIME = frozenset("yet so far at the moment this time currently right now for else in particular".split())
+_NOT = frozenset("not yet applicable known specified stated given provided mentioned".split())
+_WORK = frozenset("work task tasks action actions item items step steps to-do todo todos".split())
+_SUBJECTS = _WORK | frozenset(
+    "error errors issue issues problem problems failures blockers constraint constraints requirement requirements"
+    " preferences limitations restrictions decision decisions context information".split()
 )
-_WORK = r"(?:work|tasks?|(?:action |work |to-?do )?items?|steps?|actions?|to-?dos?)"
-_SUBJECT = (
-    rf"{_KIND}(?:{_WORK}|errors?|issues?|problems?|failures?|blockers?|constraints?|requirements?|preferences?"
-    r"|limitations?|restrictions?|decisions?|context|information)"
+_STATED = frozenset(
+    "there is are was were has have had been by user to report note session during conversation or and other further"
+    " additional more new next immediate outstanding remaining remain open pending unresolved current specific special"
+    " explicit major significant key technical important critical stated specified given provided mentioned noted"
+    " recorded reported identified known found encountered occurred observed made taken needed required left".split()
 )
-_STATED = (
-    r"(?:stated|specified|given|provided|mentioned|noted|recorded|reported|identified|known|found|encountered|occurred"
-    r"|observed|made|taken|needed|required|applicable|remain(?:s|ing)?|left|pending|outstanding|open)(?: by the user)?"
-)
-_TO_REPORT = r"(?: to (?:report|note|mention|add|do))?"
-EMPTY_ITEM = re.compile(
-    rf"{EMPTY_VALUE.pattern}|[*_(\[]*(?:"
-    rf"(?:none|nothing)(?: else| further| more| new)?(?: {_STATED}| special| specific| in particular)?"
-    rf"{_TO_REPORT}{_TIME}"
-    r"|not (?:yet )?(?:stated|given|provided|mentioned|known)"
-    rf"|(?:there (?:is|are|was|were) (?:currently )?)?no {_SUBJECT}(?:(?:,|,? or|,? and| &) {_SUBJECT})*"
-    rf"(?:(?: (?:is|are|was|were|has|have|had)(?: been)?)? {_STATED})?{_TO_REPORT}{_TIME}"
-    r")[.!)\]*_]*"
-)
-"""A whole item that states only that there is nothing under its heading."""
-ALL_DONE = re.compile(
-    rf"(?i)[*_(\[]*(?:everything|all(?: {_KIND}{_WORK})?)(?: (?:is|are|was|were|has been|have been))?(?: now)?"
-    r" (?:completed?|done|finished)[.!)\]*_]*"
-)
-"""A statement that is no open work."""
+_DONE = frozenset("all everything is are was has have been now complete completed done finished".split())
+
+
+def is_empty_value(text: str) -> bool:
+    """Returns whether a text stands for no value, in a cell too."""
+    words = set(_WORDS.findall(text.casefold()))
+    if text.startswith("\\") or not words:
+        return _RULE.fullmatch(text) is not None
+    return ("not" in words and len(words) > 1 and words <= _NOT) or (bool(words & _NONE) and words <= _NONE | _TIME)
+
+
+def is_empty(text: str) -> bool:
+    """Returns whether a whole item states only that there is nothing under its heading."""
+    if is_empty_value(text) or text.startswith("\\") or not _WORDS.search(text):
+        return is_empty_value(text)
+    listed = _WORDS.findall(text.casefold())
+    words = set(listed)
+    if ("no" in words and not words & _SUBJECTS) or listed[0] not in _NEGATIONS | {"there", "currently"}:
+        return False
+    return bool(words & _NEGATIONS) and words <= _NEGATIONS | _TIME | _SUBJECTS | _STATED
+
+
+def is_all_done(text: str) -> bool:
+    """Returns whether a text states that no work is open."""
+    words = set(_WORDS.findall(text.casefold()))
+    return bool(words & {"all", "everything"} and words & {"complete", "completed", "done", "finished"}) and (
+        words <= _DONE | _WORK
+    )
 
 
 class Heading(msgspec.Struct, frozen=True):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from .structured import CompletedWork, RemovedItem, unescape_item
-from .structured_headings import EMPTY_ITEM, EMPTY_VALUE
+from .structured_headings import is_empty, is_empty_value
 
 _PIPE = re.compile(r"(\\*)\|")
 LABEL = re.compile(
@@ -39,8 +39,8 @@ class ParsedItem(msgspec.Struct):
     @property
     def is_empty(self) -> bool:
         """Whether it stands for no value; a sentence like "no errors" may be one cell of several."""
-        values = [text for text in self.cells or (self.text,) if text and not EMPTY_VALUE.fullmatch(text)]
-        return not values or (len(values) == 1 and EMPTY_ITEM.fullmatch(values[0]) is not None)
+        values = [text for text in self.cells or (self.text,) if text and not is_empty_value(text)]
+        return not values or (len(values) == 1 and is_empty(values[0]))
 
     def joined(self, between: str) -> str:
         return between.join(filter(None, self.cells)) if self.cells else self.text
@@ -49,7 +49,7 @@ class ParsedItem(msgspec.Struct):
         """Returns the text of the item after the prefix, and a label of the current state before it."""
         label = LABEL.match(text)
         start = label.start("text") if label else 0
-        stated = self.prefix and not EMPTY_ITEM.fullmatch(text[start:] or "None")
+        stated = self.prefix and not is_empty(text[start:] or "None")
         return f"{text[:start]}{self.prefix}: {text[start:]}" if stated else text
 
 
@@ -68,8 +68,8 @@ def table_cells(row: str) -> tuple[str, ...]:
     return tuple(stripped[not stripped[0] : len(stripped) - (not stripped[-1])])
 
 
-def clean_text(text: str, empty: re.Pattern[str] = EMPTY_ITEM) -> str:
-    return "" if empty.fullmatch(text) else unescape_item(text, empty)
+def clean_text(text: str, empty: Callable[[str], bool] = is_empty) -> str:
+    return "" if empty(text) else unescape_item(text, empty)
 
 
 def item_texts(entries: Iterable[ParsedItem], between: str = ": ") -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def completed_work(entry: ParsedItem) -> CompletedWork:
 
 def _completed_row(entry: ParsedItem) -> CompletedWork:
     if entry.cells:
-        subject, action, *rest = (*(clean_text(cell, EMPTY_VALUE) for cell in entry.cells), "", "")
+        subject, action, *rest = (*(clean_text(cell, is_empty_value) for cell in entry.cells), "", "")
         return CompletedWork(subject, action, " | ".join(filter(None, rest)))
     parts = _DASH_SEPARATOR.split(entry.text, maxsplit=2)
     if len(parts) == 1:

@@ -1,7 +1,8 @@
-"""Merges a structured answer with the previous summary, and restores items that the model dropped silently.
+"""Merges a structured answer with the previous summary by the items' ids, and trims a summary to its room.
 
-An item may be kept, reworded, moved to another section, or removed with a reason. Any other item is restored at its
-old position. Items that do not fit are dropped in a fixed order and counted.
+The model is given the previous items with their ids. An item that the answer names by its id is updated or moved; one
+that it repeats, with or without more words, is the same item; one that it does not mention is kept, unless the answer
+removes it with a reason.
 """
 
 from __future__ import annotations
@@ -9,31 +10,31 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 
 import msgspec
+from msgspec.structs import replace
 
 from .structured import CompletedWork, RemovedItem, SummarySections, one_line, render_body
 from .structured_extra import ExtraSection, group_sections, title_key
 
-MIN_COVERAGE = 0.6
-"""Share of an item's words that a text must contain to count as the same item."""
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0003ffff]+")
-"""Scripts without spaces between words: compared by pairs of characters."""
+_ITEM_ID = re.compile(r"\[([a-z]\d{1,4})\](?:\s+|$)")
 _WORD = re.compile(r"\w+")
-_TOKEN = re.compile(r"[\w#@$~./\\:-]+")
-_EXACT_TOKEN = re.compile(r"\d|_|\w[/\\]|[/\\]\w|\w\.\w|::|^[@#$~]\w|[a-z][A-Z]|^[A-Z]{2,}")
 _LIST_SECTIONS = ("pending", "decisions", "constraints", "errors", "context")
-_OTHER_SECTIONS = {
-    "pending": ("completed", "last_completed", "working_on", "next_step", "errors"),
+_PROGRESS = ("working_on", "last_completed", "next_step", "completed", "errors")
+"""Where an item of open work may have gone in other words."""
+_ELSEWHERE = {
     "decisions": ("constraints", "context"),
     "constraints": ("decisions", "context"),
     "errors": ("context",),
     "context": ("decisions", "constraints"),
+    "extra": SummarySections.__struct_fields__,
 }
-"""Other sections that an item may have moved to."""
+"""Other sections in which the answer may repeat an item without its id."""
+_WORK_SHARE = 0.6
+"""Share of the words of open work that a report on it repeats: it is worded anew when it is done."""
 _DONE = "Done"
 ALSO_REMOVED = "Also removed"
 """Title of what the model removed, but no earlier summary had."""
@@ -51,151 +52,196 @@ class MergedSections(msgspec.Struct, frozen=True):
     """The previous next step, if the answer has another one."""
 
 
+def split_id(text: str) -> tuple[str, str]:
+    """Splits an item into the id in brackets that it begins with, if any, and its text."""
+    found = _ITEM_ID.match(text)
+    return (found[1], text[found.end() :]) if found else ("", text)
+
+
+def named_item(text: str, known: Mapping[str, str]) -> str:
+    """Returns the item that a removal names, by its id or in its words."""
+    id, item = split_id(text)
+    return known.get(id) or known.get(text) or item or text
+
+
+def with_ids(sections: SummarySections) -> SummarySections:
+    """Returns the sections as the model is given them: each item begins with its id, which is its place."""
+    lists = {name: tuple(f"[{id}] {text}" for id, text in _ids(sections, name)) for name in _LIST_SECTIONS}
+    rows = zip(_ids(sections, "completed"), sections.completed, strict=True)
+    return replace(
+        sections, completed=tuple(replace(row, subject=f"[{id}] {row.subject}") for (id, _), row in rows), **lists
+    )
+
+
+def _ids(sections: SummarySections, name: str) -> list[tuple[str, str]]:
+    initial = {"completed": "w", "context": "x"}.get(name, name[0])
+    return [(f"{initial}{place}", text) for place, text in enumerate(map(one_line, _texts(sections, name)), 1)]
+
+
 def merge_sections(previous: SummarySections, new: SummarySections) -> MergedSections:
     """Merges the answer's sections with the previous ones."""
-    check = _RetentionCheck(new.removed)
-    rows = _merge_rows(previous.completed, new.completed, check)
-    lists = {name: _distinct(getattr(new, name)) for name in _LIST_SECTIONS}
-    for name, current in lists.items():
-        before = _distinct(getattr(previous, name))
-        elsewhere = (text for other in _OTHER_SECTIONS[name] for text in _texts(new, other))
-        lists[name] = _restore_in_order(before, current, *check.match(before, [*current, *elsewhere]))
-    extra = _merge_extra(previous, new, check)
-    done_texts = [row.text for row in rows.values()]
-    progress = [new.working_on, new.last_completed, *done_texts, *lists["pending"], *new.errors]
+    merge = _Merge(previous, new)
+    lists = {name: merge.items(name) for name in _LIST_SECTIONS}
+    rows, extra, new = merge.rows(), merge.extra(), merge.new
     next_step, replaced = new.next_step, ""
-    if new.next_step and not check.is_covered(previous.next_step, [new.next_step, *progress]):
-        replaced = previous.next_step
-    elif not new.next_step and check.is_lost(previous.next_step, progress):
+    if not new.next_step and merge.is_lost(previous.next_step):
         next_step = previous.next_step
-    working = previous.working_on
-    if not check.is_lost(working, [*progress, new.next_step]):
-        working = new.working_on
-    elif new.working_on:
-        lists["pending"], working = _distinct([working, *lists["pending"]]), new.working_on
-    if new.last_completed and check.is_lost(previous.last_completed, [new.last_completed, *done_texts]):
-        rows.setdefault(_row_key(done := CompletedWork(previous.last_completed, _DONE)), done)
-    sections = SummarySections(
-        completed=tuple(rows.values()),
-        decisions=tuple(lists["decisions"]),
+    elif new.next_step and not merge.is_covered(previous.next_step, lists["pending"]):
+        replaced = previous.next_step
+    working = new.working_on
+    if merge.is_lost(previous.working_on, lists["pending"]):
+        if new.working_on:
+            lists["pending"] = [one_line(previous.working_on), *lists["pending"]]
+        working = working or previous.working_on
+    if new.last_completed and merge.is_lost(previous.last_completed, [row.text for row in rows]):
+        rows.append(CompletedWork(previous.last_completed, _DONE))
+    sections = replace(
+        new,
+        completed=tuple(rows),
         working_on=working,
         last_completed=new.last_completed or previous.last_completed,
         next_step=next_step,
-        pending=tuple(lists["pending"]),
-        errors=tuple(lists["errors"]),
-        constraints=tuple(lists["constraints"]),
-        context=tuple(lists["context"]),
         extra=extra,
+        removed=(),
         left_out=max(previous.left_out, new.left_out),
+        **{name: tuple(items) for name, items in lists.items()},
     )
-    return MergedSections(sections, tuple(check.restored), tuple(check.removed), replaced)
+    return MergedSections(sections, tuple(merge.restored), tuple(merge.removed), replaced)
+
+
+class _Merge:
+    """Decides for each previous item whether the answer has it, removes it, or has forgotten it."""
+
+    def __init__(self, previous: SummarySections, answer: SummarySections) -> None:
+        self.previous, self.restored, self.removed = previous, list[str](), list[RemovedItem]()
+        self._known = {id: text for name in ("completed", *_LIST_SECTIONS) for id, text in _ids(previous, name)}
+        self._places: dict[str, tuple[str, int]] = {}
+        """Section and index of each item that the answer names by its id."""
+        lists = {name: tuple(self._named(name, getattr(answer, name))) for name in _LIST_SECTIONS}
+        rows = tuple(self._named_rows(answer.completed))
+        self.new = replace(answer, completed=rows, **lists)
+        self._progress = [text for name in _PROGRESS for text in _texts(self.new, name)]
+        reasons = [one for one in answer.removed if one.reason.strip()]
+        self._reasons = [(named_item(one.item, self._known), one.reason) for one in reasons]
+
+    def _named(self, name: str, items: Iterable[str]) -> Iterator[str]:
+        """Yields distinct items without their ids; an id alone repeats the item."""
+        seen: dict[str, None] = {}
+        for item in items:
+            id, text = split_id(item)
+            if text := one_line(text) or self._known.get(id, one_line(item)):
+                if id in self._known and text not in seen:
+                    self._places.setdefault(id, (name, len(seen)))
+                seen[text] = None
+        yield from seen
+
+    def _named_rows(self, rows: Iterable[CompletedWork]) -> Iterator[CompletedWork]:
+        known = dict(zip((id for id, _ in _ids(self.previous, "completed")), self.previous.completed, strict=True))
+        for place, row in enumerate(rows):
+            id, subject = split_id(row.subject)
+            if id in self._known:
+                self._places.setdefault(id, ("completed", place))
+            yield known[id] if id in known and not subject else replace(row, subject=subject or row.subject)
+
+    def items(self, name: str) -> list[str]:
+        """Returns the answer's items of a section, with each forgotten one after the one that it used to follow."""
+        return self._restore(_ids(self.previous, name), getattr(self.new, name), name)
+
+    def extra(self) -> tuple[ExtraSection, ...]:
+        """Returns the added sections by title, older ones first."""
+        written = {title_key(section.title): section for section in self.new.extra}
+        merged = []
+        for section in self.previous.extra:
+            update = written.pop(title_key(section.title), ExtraSection(section.title, ()))
+            items = self._restore([("", item) for item in section.items], update.items, "extra")
+            merged += [ExtraSection(update.title, tuple(items))] if items else []
+        return (*merged, *written.values())
+
+    def rows(self) -> list[CompletedWork]:
+        """Returns rows by subject, older ones first; blank cells of a newer row are filled from the older one."""
+        named = {row_key(row): row for row in self.new.completed}
+        old: dict[str, CompletedWork] = {}
+        for (id, text), row in zip(_ids(self.previous, "completed"), self.previous.completed, strict=True):
+            name, place = self._places.get(id, ("", -1))
+            update = self.new.completed[place] if name == "completed" else named.get(row_key(row))
+            if update is not None:
+                old[row_key(update)] = _filled(update, old.get(row_key(update), row))
+            elif one_line(text) and not name and not self._repeats(row) and not self._is_removed(text):
+                self.restored.append(text)
+                old[row_key(row)] = _filled(row, old.get(row_key(row), row))
+        for row in self.new.completed:
+            if one_line(row.text):
+                old[row_key(row)] = _filled(row, old.get(row_key(row), row))
+        return list(old.values())
+
+    def is_covered(self, item: str, more: Iterable[str] = ()) -> bool:
+        """Returns whether the answer reports on this work, in whatever words."""
+        return not one_line(item) or any(_contains(text, item, _WORK_SHARE) for text in [*self._progress, *more])
+
+    def is_lost(self, item: str, more: Iterable[str] = ()) -> bool:
+        """Returns whether the answer neither reports on this work nor removes it, and records that it is restored."""
+        if self.is_covered(item, more) or self._is_removed(item):
+            return False
+        self.restored.append(item)
+        return True
+
+    def _restore(self, before: Sequence[tuple[str, str]], current: Sequence[str], name: str) -> list[str]:
+        items, after = list(current), 0
+        for id, item in before:
+            section, place = self._places.get(id, ("", -1))
+            if not one_line(item) or item in items:
+                after = items.index(item) + 1 if item in items else after
+            elif section:
+                after = items.index(current[place]) + 1 if section == name else after
+            elif (same := next((text for text in current if _contains(text, item)), None)) is not None:
+                after = items.index(same) + 1
+            elif self._is_elsewhere(item, name) or self._is_removed(item):
+                continue
+            else:
+                self.restored.append(item)
+                items.insert(after, item)
+                after += 1
+        return items
+
+    def _is_elsewhere(self, item: str, name: str) -> bool:
+        if name == "pending":
+            return self.is_covered(item)
+        return any(_contains(text, item) for other in _ELSEWHERE[name] for text in _texts(self.new, other))
+
+    def _is_removed(self, item: str) -> bool:
+        """Returns whether the answer removes this item, and records why; each reason removes one item."""
+        same = [named for named in self._reasons if named[0] == one_line(item)]
+        like = [named for named in self._reasons if named[0] not in self._known.values() and _alike(item, named[0])]
+        for named in (same or like)[:1]:
+            self._reasons.remove(named)
+            self.removed.append(RemovedItem(item, named[1]))
+        return bool(same or like)
+
+    def _repeats(self, row: CompletedWork) -> bool:
+        return any(_contains(text.text, row.text) for text in self.new.completed)
 
 
 def keep_unmatched_removals(previous: SummarySections, new: SummarySections) -> SummarySections:
     """Moves what the answer lists as removed, but no earlier item has, to a section of its own."""
-    earlier = [text for name in SummarySections.__struct_fields__ for text in _texts(previous, name)]
+    earlier = {id: text for name in ("completed", *_LIST_SECTIONS) for id, text in _ids(previous, name)}
+    texts = [text for name in SummarySections.__struct_fields__ for text in _texts(previous, name) if text.strip()]
     matched, unmatched = list[RemovedItem](), list[str]()
     for removal in new.removed:
-        if any(_mutual_coverage(removal.item, text) >= MIN_COVERAGE for text in earlier):
+        item = named_item(removal.item, earlier)
+        if any(_alike(text, item) for text in texts):
             matched.append(removal)
         else:
-            unmatched.append("- " + ": ".join(filter(None, (removal.item, removal.reason))))
+            unmatched.append("- " + ": ".join(filter(None, (item, removal.reason))))
     added = [*((section.title, section.items) for section in new.extra), (ALSO_REMOVED, unmatched)]
-    return msgspec.structs.replace(new, extra=group_sections(added), removed=tuple(matched))
+    return replace(new, extra=group_sections(added), removed=tuple(matched))
 
 
-class _RetentionCheck:
-    """Decides for each earlier item whether the answer still covers it or may drop it."""
-
-    def __init__(self, removed: Iterable[RemovedItem]) -> None:
-        self.restored: list[str] = []
-        self.removed: list[RemovedItem] = []
-        self._reasons = [removal for removal in removed if removal.reason.strip()]
-
-    def match(
-        self, items: Sequence[str], texts: Sequence[str], score: Callable[[str, str], float] | None = None
-    ) -> tuple[list[int | None], set[int]]:
-        """Returns the index of the text that covers each item, if any, and the items without a text or a reason."""
-        places = _match_items(items, texts, score or _coverage)
-        missing = [at for at, place in enumerate(places) if place is None]
-        why = _match_items([items[at] for at in missing], [removal.item for removal in self._reasons], _mutual_coverage)
-        lost = set()
-        for at, reason in zip(missing, why, strict=True):
-            if reason is None:
-                lost.add(at)
-                self.restored.append(items[at])
-            else:
-                self.removed.append(RemovedItem(items[at], self._reasons[reason].reason))
-        return places, lost
-
-    def is_lost(self, item: str, texts: Sequence[str]) -> bool:
-        return bool(item and self.match([item], [*filter(None, texts)])[1])
-
-    def is_covered(self, item: str, texts: Sequence[str]) -> bool:
-        return not item or _match_items([item], [*filter(None, texts)], _coverage) != [None]
-
-
-def _restore_in_order(
-    before: Sequence[str], current: Sequence[str], places: Sequence[int | None], lost: set[int]
-) -> list[str]:
-    """Returns the answer's items, with each lost item after the one that it used to follow."""
-    items, after = list(current), 0
-    for at, (item, place) in enumerate(zip(before, places, strict=True)):
-        if at in lost:
-            items.insert(after, item)
-            after += 1
-        elif place is not None and place < len(current):
-            after = items.index(current[place]) + 1
-    return items
-
-
-def _merge_extra(previous: SummarySections, new: SummarySections, check: _RetentionCheck) -> tuple[ExtraSection, ...]:
-    """Updates sections by title, older ones first; an item may be reworded in its section or move whole to another."""
-    written = {title_key(section.title): section for section in new.extra}
-    everything = [text for name in SummarySections.__struct_fields__ for text in _texts(new, name)]
-    merged = []
-    for section in previous.extra:
-        update = written.pop(title_key(section.title), ExtraSection(section.title, ()))
-
-        def item_coverage(item: str, text: str, same: frozenset[str] = frozenset(update.items)) -> float:
-            covered = _coverage(item, text)
-            return covered if text in same or covered >= 1 else 0.0
-
-        found = check.match(section.items, [*update.items, *everything], item_coverage)
-        if items := _restore_in_order(section.items, update.items, *found):
-            merged.append(ExtraSection(update.title, tuple(items)))
-    return (*merged, *written.values())
-
-
-def _merge_rows(
-    before: Iterable[CompletedWork], after: Iterable[CompletedWork], check: _RetentionCheck
-) -> dict[str, CompletedWork]:
-    """Merges rows by subject, older ones first; blank cells of a newer row are filled from the older one."""
-    old, new = _by_subject(before), _by_subject(after)
-    alone = {row.text: row for key, row in old.items() if key not in new}
-
-    def row_coverage(row: str, text: str) -> float:
-        """Requires all words of the old subject, since a row with another subject may be other work."""
-        return _coverage(row, text) if _words(alone[row].subject) <= _words(text) else 0.0
-
-    _, lost = check.match([*alone], [row.text for row in new.values()], row_coverage)
-    kept = {_row_key(row) for at, row in enumerate(alone.values()) if at in lost}
-    return _by_subject([*(row for key, row in old.items() if key in new or key in kept), *new.values()])
-
-
-def _by_subject(rows: Iterable[CompletedWork]) -> dict[str, CompletedWork]:
-    found: dict[str, CompletedWork] = {}
-    for row in rows:
-        if one_line(row.text):
-            old = found.get(_row_key(row), row)
-            found[_row_key(row)] = CompletedWork(
-                row.subject, row.action or old.action, row.description or old.description
-            )
-    return found
-
-
-def _row_key(row: CompletedWork) -> str:
+def row_key(row: CompletedWork) -> str:
     return one_line(row.subject).strip("`*_ ") or one_line(row.text)
+
+
+def _filled(row: CompletedWork, older: CompletedWork) -> CompletedWork:
+    return CompletedWork(row.subject, row.action or older.action, row.description or older.description)
 
 
 def _texts(sections: SummarySections, name: str) -> tuple[str, ...]:
@@ -209,56 +255,22 @@ def _texts(sections: SummarySections, name: str) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _distinct(items: Iterable[str]) -> list[str]:
-    return [item for item in dict.fromkeys(map(one_line, items)) if item]
-
-
-def _match_items(items: Sequence[str], texts: Sequence[str], score: Callable[[str, str], float]) -> list[int | None]:
-    """Assigns items to texts: a text with all words of an item may match several items, a partial match only one."""
-    places: list[int | None] = [None] * len(items)
-    partly = []
-    for at, item in enumerate(items):
-        scores = [(-2.0 if item == text else -score(item, text), place) for place, text in enumerate(texts)]
-        best, place = min(scores, default=(0.0, 0))
-        if best <= -1:
-            places[at] = place
-        partly += [(score, at, place) for score, place in scores if -1 < score <= -MIN_COVERAGE]
-    taken = set(places)
-    for _, at, place in sorted(partly):
-        if places[at] is None and place not in taken:
-            places[at] = place
-            taken.add(place)
-    return places
-
-
-def _coverage(item: str, text: str) -> float:
-    """Returns the share of an item's words that a text contains; 0 if the text spells exact tokens differently."""
-    words, spelled, elsewhere = _words(item), _exact_tokens(item), _exact_tokens(text)
+def _contains(text: str, item: str, share: float = 1.0) -> bool:
+    """Returns whether a text has this share of an item's words, and all of them with a digit."""
+    words, found = _words(item), _words(text)
     if not words:
-        return float(item in text)
-    return 0.0 if elsewhere and not spelled <= elsewhere else len(words & _words(text)) / len(words)
+        return item.strip() in text
+    return len(words & found) >= share * len(words) and all(word in found for word in words if not word.isalpha())
 
 
-def _mutual_coverage(item: str, text: str) -> float:
-    """Returns coverage in either direction: a removal may name a part of an item, or use more words."""
-    return max(_coverage(item, text), _coverage(text, item) if _words(text) else 0.0)
+def _alike(item: str, text: str) -> bool:
+    """Returns whether a removal may name this item: by a part of its words, or with more words."""
+    return bool(text) and (_contains(item, text) or _contains(text, item))
 
 
 @lru_cache(maxsize=4096)
 def _words(text: str) -> frozenset[str]:
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    pairs = {run[at : at + 2] for run in _UNSPACED.findall(plain) for at in range(max(1, len(run) - 1))}
-    return frozenset(pairs.union(_WORD.findall(_UNSPACED.sub(" ", plain))))
-
-
-@lru_cache(maxsize=4096)
-def _exact_tokens(text: str) -> frozenset[str]:
-    """Returns tokens that must match exactly: paths, numbers, identifiers, single capitals inside a sentence."""
-    tokens = _TOKEN.findall(_UNSPACED.sub(" ", unicodedata.normalize("NFKC", text)))
-    named = [token.removeprefix("./").rstrip(".:-") for token in tokens]
-    return frozenset(
-        name for at, name in enumerate(named) if _EXACT_TOKEN.search(name) or (at and len(name) == 1 and name.isupper())
-    )
+    return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 def trim_to_fit(sections: SummarySections, fits: Callable[[str], bool]) -> SummarySections:
@@ -290,8 +302,8 @@ def _all_items(sections: SummarySections) -> Iterator[str]:
 
 def _drop_order(sections: SummarySections) -> Iterator[tuple[str, int]]:
     """Yields items in the order in which they are dropped: repeated rows, older rows, …, and last the current work."""
-    last = {_row_key(row): at for at, row in enumerate(sections.completed)}
-    again = [at for at, row in enumerate(sections.completed) if last[_row_key(row)] != at]
+    last = {row_key(row): at for at, row in enumerate(sections.completed)}
+    again = [at for at, row in enumerate(sections.completed) if last[row_key(row)] != at]
     for at in (*again, *sorted(last.values())):
         yield "completed", at
     for name in ("errors", "extra", "context", "decisions", "last_completed"):
@@ -311,7 +323,7 @@ def _drop_items(sections: SummarySections, gone: Sequence[tuple[str, int]]) -> S
         else:
             kept = tuple(item for at, item in enumerate(value) if (name, at) not in places)
             changed[name] = "" if isinstance(value, str) else kept
-    return msgspec.structs.replace(sections, **changed)
+    return replace(sections, **changed)
 
 
 def _keep_items(sections: Iterable[ExtraSection], gone: set[int]) -> tuple[ExtraSection, ...]:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from textwrap import dedent
 from typing import Literal
 
-from .structured import UNKNOWN_TASK, CompletedWork, SummarySections
-from .structured_extra import OVERVIEW, group_sections, is_code_block, nested_heading, read_line
+from .json_answer import find_object
+from .structured import (
+    LAST_COMPLETED,
+    NEXT_STEP,
+    UNKNOWN_TASK,
+    WORKING_ON,
+    CompletedWork,
+    SummarySections,
+    escape_cell,
+    escape_item,
+    one_line,
+)
+from .structured_extra import OVERVIEW, escape_line, group_sections, is_code_block, nested_heading, read_line
 from .structured_headings import (
-    ALL_DONE,
     BARE_LEVEL,
     BOLD_LEVEL,
     BULLET,
@@ -24,6 +35,7 @@ from .structured_headings import (
     Heading,
     SectionName,
     closing_fence,
+    is_all_done,
     parse_heading,
     parse_plain_heading,
 )
@@ -41,18 +53,21 @@ _TITLE_LEVEL = 2
 _State = dict[Literal["working", "last", "next", "other"], list[str]]
 
 
-def parse_sections(text: str) -> SummarySections | None:
-    """Returns the sections of an answer; None if it has no known section."""
+def parse_sections(text: str, *, prose: bool = False) -> SummarySections | None:
+    """Returns the sections of an answer, written as headed Markdown or as one JSON object.
+
+    An answer without a known section is None, or with `prose` a section of its own.
+    """
     reader = _SectionParser()
-    reader.read(strip_reasoning(text).splitlines())
-    if not reader.known:
+    reader.read(as_markdown(strip_reasoning(text)).splitlines())
+    if not (reader.known or prose):
         return None
     preface = reader.preface
-    if len(preface) == 1 and len(preface[0]) <= _MAX_PREFACE and "\n" not in preface[0]:
+    if reader.known and len(preface) == 1 and len(preface[0]) <= _MAX_PREFACE and "\n" not in preface[0]:
         preface = []
     extra = group_sections([(OVERVIEW, [*preface, *reader.overview]), *reader.extra])
     pending, errors = reader.found("pending"), reader.found("errors")
-    ended = [entry for entry in pending if ALL_DONE.fullmatch(entry.text)]
+    ended = [entry for entry in pending if is_all_done(entry.text)]
     pending = [entry for entry in pending if entry not in ended]
     state = _current_state(reader)
     done = [CompletedWork(text, _DONE) for text in item_texts(entry for entry in pending if entry.checked)]
@@ -70,6 +85,64 @@ def parse_sections(text: str) -> SummarySections | None:
         removed=tuple(map(removed_item, reader.found("removed"))),
         left_out=reader.left_out,
     )
+
+
+_LABELS = {"working_on": WORKING_ON, "last_completed": LAST_COMPLETED, "next_step": NEXT_STEP}
+_OBJECT_BEGIN = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
+
+
+def as_markdown(text: str) -> str:
+    """Returns an answer of one JSON object as the headed Markdown with the same content; any other one as it is."""
+    found = find_object(text, _is_field) if _OBJECT_BEGIN.match(text) else None
+    if not (found and found.value):
+        return text
+    state = {name: found.value.pop(name) for name in _LABELS if name in found.value}
+    fields = {**({"current_state": state} if state else {}), **found.value}
+    return "\n\n".join(f"### {field_title(name)}\n" + "\n".join(_field(name, value)) for name, value in fields.items())
+
+
+def _is_field(name: str) -> bool:
+    heading = parse_heading(f"### {field_title(name)}")
+    return name in _LABELS or bool(heading and heading.section)
+
+
+def field_title(name: str) -> str:
+    return one_line(name.replace("_", " ")).title() or OVERVIEW
+
+
+def _field(name: str, value: object) -> Iterator[str]:
+    """Yields the lines of a field: labels of the state, items, or rows for items of several texts."""
+    if isinstance(value, dict):
+        yield from (
+            f"- {_LABELS.get(key, one_line(key))}: {one_line(str(text))}" for key, text in value.items() if text
+        )
+        return
+    for entry in value if isinstance(value, list) else str(value or "").splitlines():
+        fields = dict(entry) if isinstance(entry, dict) else {"text": entry}
+        if "title" in fields and "text" in fields:
+            yield from (f"#### {one_line(str(fields['title']))}", *map(escape_line, str(fields["text"]).splitlines()))
+            continue
+        id = str(fields.pop("id", None) or "")
+        texts = [one_line(str(text)) for text in fields.values() if text]
+        if name == "removed" and id:
+            texts = [f"→ {' '.join(texts)}"]
+        marked = [f"[{id}] {texts[0] if texts else ''}".rstrip(), *texts[1:]] if id else texts
+        if len(marked) > 1:
+            yield f"| {' | '.join(map(escape_cell, marked))} |"
+        elif marked:
+            yield f"- {escape_item(marked[0])}" if id else f"- {marked[0]}"
+
+
+def read_items(text: str) -> list[str]:
+    """Returns the items of any summary, each on one line: first the state of the work, then what is open."""
+    found = parse_sections(text, prose=True) or SummarySections()
+    labelled = zip(_LABELS.values(), (found.working_on, found.last_completed, found.next_step), strict=True)
+    lists = (found.pending, found.constraints, found.errors, found.decisions, found.context)
+    rows = (row.text for row in found.completed)
+    extra = (item for section in found.extra for item in section.items)
+    texts = [*(f"{label}: {text}" for label, text in labelled if text), *chain(*lists), *rows, *extra]
+    bare = (bullet[2] if (bullet := BULLET.match(item)) else item for item in map(one_line, texts))
+    return [item for item in bare if re.search(r"\w", item)]
 
 
 def rendered_part(text: str) -> str:

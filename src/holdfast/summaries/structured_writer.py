@@ -10,6 +10,7 @@ import msgspec
 from ..context.references import citation
 from ..ledger import clip
 from ..models.calls import Failure, ModelCall, Reply, Steps
+from .json_answer import TEXT_SCHEMA, list_schema, object_schema
 from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput, summary_prompt
 from .structured import (
     COLUMNS,
@@ -23,14 +24,11 @@ from .structured import (
 )
 from .structured_extra import ExtraSection
 from .structured_headings import (
-    BULLET,
     CLOSING_LINE,
     COMPLETED,
     CONSTRAINTS,
     CONTEXT,
     DECISIONS,
-    EMPTY_ITEM,
-    EMPTY_VALUE,
     ERRORS,
     LEFT_OUT_LINE,
     NOISE,
@@ -39,25 +37,34 @@ from .structured_headings import (
     PENDING,
     REMOVED,
     STATE,
+    is_empty,
     parse_heading,
 )
 from .structured_items import LABEL
-from .structured_merge import MergedSections, dropped_items, keep_unmatched_removals, merge_sections, trim_to_fit
-from .structured_parse import CHECKBOX, parse_sections, rendered_part
+from .structured_merge import (
+    MergedSections,
+    dropped_items,
+    keep_unmatched_removals,
+    merge_sections,
+    split_id,
+    trim_to_fit,
+    with_ids,
+)
+from .structured_parse import as_markdown, field_title, parse_sections, rendered_part
 from .summarizer import FENCE, answer_text, run_summarizer
 from .transcript import Style, SummaryTranscript
 
 _WORD = re.compile(r"[^\W_]+")
 _PIPE = re.compile(r"\\*\|")
-_STRUCTURE = (FENCE, NOISE, LEFT_OUT_LINE, CLOSING_LINE, OWN_TITLE, EMPTY_VALUE)
-_OWN_WORDS = {name.casefold() for name in (*OWN_HEADINGS, *COLUMNS)}
+_ITEM_MARKUP = re.compile(r"\s*(?:[-*+–]\s+|[•·▪◦‣]\s*|\d{1,3}[.)]\s+)?(?:\[[ xX✓✔]?\]\s*|[☐⬜🔲✅☑✔]️?\s*)?")
+_STRUCTURE = (FENCE, NOISE, LEFT_OUT_LINE, CLOSING_LINE, OWN_TITLE)
 
 
 def missing_text(answer: str, kept: str) -> list[str]:
     """Returns the lines and table cells of an answer whose words do not occur in this order in what was kept."""
     known = _in_order(kept)
-    pieces = (piece for line in answer.splitlines() for piece in _pieces(line))
-    return list(dict.fromkeys(piece for piece in pieces if _in_order(piece) not in known))
+    pieces = (piece.strip() for line in answer.splitlines() for piece in _pieces(line))
+    return list(dict.fromkeys(piece for piece in pieces if _WORD.search(piece) and _in_order(piece) not in known))
 
 
 def is_copy(section: ExtraSection, task: str) -> bool:
@@ -72,22 +79,11 @@ def _in_order(text: str) -> str:
 
 def _pieces(line: str) -> Iterator[str]:
     """Yields the texts of a line without markup: a heading and the text after it, an item, or the cells of a row."""
-    if heading := parse_heading(line):
-        yield from _without_structure((heading.title, "" if EMPTY_ITEM.fullmatch(heading.rest) else heading.rest))
-        return
-    bullet = BULLET.match(line)
-    text = bullet[2].strip() if bullet else line.strip()
-    if checkbox := CHECKBOX.match(text):
-        text = checkbox[3]
-    if label := LABEL.match(text):
-        text = label["text"]
-    yield from _without_structure(() if FENCE.match(line) or EMPTY_ITEM.fullmatch(text) else _PIPE.split(text))
-
-
-def _without_structure(texts: Iterable[str]) -> Iterator[str]:
-    for text in map(str.strip, texts):
-        structure = any(pattern.fullmatch(text) for pattern in _STRUCTURE)
-        if not structure and text.casefold() not in _OWN_WORDS and _WORD.search(text):
+    heading = parse_heading(line)
+    texts = [heading.title, heading.rest] if heading else _PIPE.split(_ITEM_MARKUP.sub("", line, count=1))
+    for whole in map(str.strip, texts):
+        text = label["text"] if (label := LABEL.match(whole)) else split_id(whole)[1]
+        if not (text.casefold() in _OWN_WORDS or is_empty(text) or any(p.fullmatch(text) for p in _STRUCTURE)):
             yield text
 
 
@@ -127,10 +123,30 @@ One row for each file or part that was touched, with its exact path.
 ### {REMOVED}
 - An item of the earlier summary that you left out: why. Nothing else goes missing without a line here.
 
-Do not repeat the original task: it is put in for you. No code blocks unless nothing else will do."""
+Do not repeat the original task: it is put in for you. No code blocks unless nothing else will do. \
+If data is asked for, each heading is a field."""
+_ITEMS = list_schema(object_schema({"id": TEXT_SCHEMA, "text": TEXT_SCHEMA}))
+SCHEMA = object_schema(
+    {
+        "current_state": object_schema(dict.fromkeys(("working_on", "last_completed", "next_step"), TEXT_SCHEMA)),
+        "completed_work": list_schema(
+            object_schema(dict.fromkeys(("id", "file_or_component", "action", "description"), TEXT_SCHEMA))
+        ),
+        "key_technical_decisions": _ITEMS,
+        "pending_work": _ITEMS,
+        "errors_and_resolutions": _ITEMS,
+        "constraints": _ITEMS,
+        "critical_context": _ITEMS,
+        "other_sections": list_schema(object_schema({"title": TEXT_SCHEMA, "text": TEXT_SCHEMA})),
+        "removed": list_schema(object_schema({"id": TEXT_SCHEMA, "reason": TEXT_SCHEMA})),
+    }
+)
+"""The same sections as data."""
+_OWN_WORDS = {name.casefold() for name in (*OWN_HEADINGS, *COLUMNS, *map(field_title, SCHEMA["properties"]))}
 _UPDATE = (
     "Take the earlier summary in, do not repeat it: keep what holds, add what is new, move finished items from "
-    f"{PENDING} to {COMPLETED}, and write {STATE} anew."
+    f"{PENDING} to {COMPLETED}, and write {STATE} anew. Its items have ids in brackets: begin an item that you keep, "
+    "change or move with its id, and a new one with none; the id alone keeps an item as it is."
 )
 
 
@@ -145,15 +161,20 @@ class Structured(msgspec.Struct, frozen=True):
     def write(self, source: SummaryInput) -> Steps[SummaryDraft | Failure]:
         tokens = max(1, min(self.target_tokens, source.token_budget))
         task = f"{_TASK}\n\n{_UPDATE}" if source.previous else _TASK
+        given = source
+        if before := _previous(source):
+            shown = render_sections(with_ids(before), task=_shown_task(source), round=max(1, source.round - 1))
+            given = msgspec.structs.replace(source, previous=shown)
         if source.files:
             task = f"{task}\n\nFiles that were touched, from the log:\n{source.files}"
 
         def build(conversation: SummaryTranscript, notes: str) -> ModelCall:
             return ModelCall(
-                summary_prompt(source, conversation, notes, task, tokens),
+                summary_prompt(given, conversation, notes, task, tokens),
                 SYSTEM_PROMPT,
                 self.max_tokens,
                 self.temperature,
+                schema=SCHEMA,
             )
 
         def validate(text: str) -> str:
@@ -165,32 +186,38 @@ class Structured(msgspec.Struct, frozen=True):
             return "" if render_body(stated) or stated.removed else "it says nothing below its headings"
 
         result = yield from run_summarizer(build, source, validate)
-        if not isinstance(result.answer, Reply):
+        if isinstance(result.answer, Reply):
+            return self._draft(answer_text(result.answer), source, result.remarks)
+        if not result.rejected or parse_sections(result.rejected) is not None:
             return result.report_rejected(result.answer)
-        return self._draft(answer_text(result.answer), source, result.remarks)
+        prose = "the answer has none of the headings that were asked for: it is kept as text"
+        return self._draft(result.rejected, source, (*result.remarks, prose))
 
     def _draft(self, answer: str, source: SummaryInput, remarks: tuple[str, ...]) -> SummaryDraft:
         """Merges the answer with the previous summary, and remarks on all that the draft does not contain."""
-        task, new = _shown_task(source), parse_sections(answer) or SummarySections()
+        task, new = _shown_task(source), parse_sections(answer, prose=True) or SummarySections()
         if copies := [section for section in new.extra if is_copy(section, task)]:
             new = msgspec.structs.replace(new, extra=tuple(one for one in new.extra if one not in copies))
             titles = ", ".join(section.title for section in copies)
             remarks += (f"sections of the answer that repeat the task were left out: {titles}",)
-        before = parse_sections(rendered_part(source.previous))
+        before = _previous(source)
         sections = new = keep_unmatched_removals(before or SummarySections(), new)
         if before:
             merged = merge_sections(before, new)
             sections = merged.sections
             remarks += _merge_remarks(merged)
-        elif source.previous:
-            remarks += ("the previous summary has no sections: the model has read it, and the answer replaces it",)
         kept = _trim(sections, task, source)
         text = render_sections(kept, task=task, round=source.round)
         if gone := dropped_items(sections, kept):
             remarks += (f"{len(gone)} items did not fit into the summary: {_join(gone)}",)
-        if missing := missing_text(answer, "\n".join([text, *remarks])):
+        if missing := missing_text(as_markdown(answer), "\n".join([text, *remarks])):
             remarks += (f"text of the answer that is not in the summary: {_join(missing)}",)
         return SummaryDraft(text, remarks=remarks)
+
+
+def _previous(source: SummaryInput) -> SummarySections | None:
+    """Returns the sections of the previous summary, which may be in any form."""
+    return parse_sections(rendered_part(source.previous), prose=True) if source.previous.strip() else None
 
 
 def _shown_task(source: SummaryInput) -> str:

@@ -120,7 +120,12 @@ class SummarizerResult(msgspec.Struct, frozen=True):
     left_out: int = 0
     """Oldest messages that the model saw only as notes."""
     rejected: str = ""
-    """Text of the last answer, if `validate` rejected it."""
+    """Text of the last answer that `validate` rejected, if no valid one followed: a writer may read it all the same."""
+
+    @property
+    def failure(self) -> Failure:
+        """The failure, if there is no answer."""
+        return self.answer if isinstance(self.answer, Failure) else Failure("answer")
 
     def report_rejected(self, failure: Failure) -> Failure:
         """Returns the failure, with a remark that quotes a rejected answer."""
@@ -145,7 +150,7 @@ def run_summarizer(
 
     `validate` returns why an answer's text is rejected, or an empty string; it runs after the general checks.
     """
-    window, retry_prompt = source.summarizer_window, ""
+    window, retry_prompt, rejected = source.summarizer_window, "", ""
     transcript, call = _fit_to_window(build, source.conversation, source, window)
     ladder = transcript.reductions()
     while True:
@@ -155,22 +160,23 @@ def run_summarizer(
             flaw = rejection_reason(answer, prompt_tokens, source.count_tokens)
             if not (why := flaw or validate(text)):
                 return SummarizerResult(answer, transcript.left_out)
+            rejected = rejected if flaw else text
             if retry_prompt:
-                return SummarizerResult(Failure("answer", why), transcript.left_out, "" if flaw else text)
+                return SummarizerResult(Failure("answer", why), transcript.left_out, rejected)
             retry_prompt = _RETRY_PROMPT.format(why=why, tokens=source.token_budget)
         elif answer.kind in ("overflow", "media"):
             reduced = next(ladder, None)
             if reduced is None:
-                return SummarizerResult(answer, transcript.left_out)
+                return SummarizerResult(answer, transcript.left_out, rejected)
             window = answer.window or window
             transcript, call = _fit_to_window(build, reduced, source, window)
             if transcript is not reduced:
                 ladder = transcript.reductions()
         else:
-            return SummarizerResult(answer, transcript.left_out)
+            return SummarizerResult(answer, transcript.left_out, rejected)
 
 
-def cap_answer_tokens(call: ModelCall, window: int | None) -> ModelCall:
+def _cap_answer_tokens(call: ModelCall, window: int | None) -> ModelCall:
     """Returns the call with `max_tokens` lowered to what a window of this size can hold next to the prompt."""
     if not window or call.max_tokens is None:
         return call
@@ -185,7 +191,7 @@ def _build_call(
     if transcript.left_out:
         notes = source.make_notes(min(_NOTES_CHARACTERS, int(len(transcript.text) * _NOTES_SHARE)))
     call = msgspec.structs.replace(build(transcript, notes), media=transcript.media)
-    return cap_answer_tokens(call, window)
+    return _cap_answer_tokens(call, window)
 
 
 def _fit_to_window(

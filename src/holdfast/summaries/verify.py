@@ -1,4 +1,4 @@
-"""Verifies the names in a summary against the log, and removes what is left empty."""
+"""Verifies names, commands and quotations in a summary against the log, and removes what is left empty."""
 
 from __future__ import annotations
 
@@ -37,12 +37,16 @@ class HallucinationCheck(msgspec.Struct, frozen=True):
 
 _LIST_ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)]|\|)\s+(?!\s|\[ ?\])")
 _PLAN_HEADING = re.compile(
-    r"(?i)next|pending|to[- ]?do|plan|open|remain|blocked|step|schritt|offen|ausstehend|à faire|prochain|pendiente"
-    r"|siguiente|próxim|下一步|待办|待辦|计划|計劃|未完成"
+    r"(?i)next|pending|to[- ]?do|^tasks:|plan|open|remain|blocked|step|schritt|offen|ausstehend|à faire|prochain"
+    r"|pendiente|siguiente|próxim|下一步|待办|待辦|计划|計劃|未完成"
 )
 _PLAN_ITEM = re.compile(r"(?i)\s*[-*•]\s+\W*(?:immediate )?next (?:steps?|action)\W*[:：]")
 """The next step in a list: like a plan, it may contain new names."""
-_TITLE = re.compile(r"\s*(?:#+\s|\*\*[^*]+\*\*[:：]?\s*$|[A-Z][A-Z &]+$)")
+_TITLE = re.compile(r"\s*(?:#+\s|\*\*[^*]+\*\*[:：]?\s*$|[A-Z][A-Z &]+:?$)")
+_ITEM_ID = re.compile(r"^\s*[-*•]\s+\[[a-z]\d+\] ")
+_QUOTED = re.compile(r"`([^`\n]+ [^`\n]+)`|[\"“„«]([^\"”“»\n]+ [^\"”“»\n]+ [^\"”“»\n]+)[\"”“»]")
+"""Commands in code marks, and quotations of several words."""
+_QUOTED_WORD = re.compile(r"\w+")
 _HEADING = re.compile(r"(#{1,6})\s+\S")
 _RULER = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 _LABEL = re.compile(r"\s*(?:\d+[.)]\s*)?\w[^.|]{0,60}[:：]\s*$")
@@ -64,14 +68,19 @@ def remove_hallucinated_names(summary: str, history: Callable[[], str]) -> Hallu
     The lines that are indented below such an item are removed with it: they would belong to the item above.
     Plans may contain new names and stay as they are; so does a summary that would become empty.
     """
-    named = {name for line in summary.splitlines() for name in _exact_names(line)}
+    named = {name for line in summary.splitlines() for name in _literals(line)}
     if not named:
         return HallucinationCheck(summary)
     lowered = history().lower()
     hallucinated = {name for name in named if name.lower() not in lowered}
     if hallucinated:
         plain = _DIGIT_SEPARATOR.sub("", lowered)
-        hallucinated = {name for name in hallucinated if not _is_reworded(name.lower(), plain)}
+        words = " ".join(_QUOTED_WORD.findall(lowered)) if any(" " in name for name in hallucinated) else ""
+        hallucinated = {
+            name
+            for name in hallucinated
+            if not (_is_quoted(name, words) if " " in name else _is_reworded(name.lower(), plain))
+        }
     if not hallucinated:
         return HallucinationCheck(summary)
     kept, removed, below, in_plan = list[str](), list[str](), list[str](), False
@@ -80,7 +89,7 @@ def remove_hallucinated_names(summary: str, history: Callable[[], str]) -> Hallu
         line, at = lines[at], at + 1
         if _TITLE.match(line) or _LABEL.match(line):
             in_plan = _PLAN_HEADING.search(line) is not None or (in_plan and not _TITLE.match(line))
-        names = set(_exact_names(line))
+        names = set(_literals(line))
         hallucinated_only = names <= hallucinated and not all(map(_REWORDABLE.fullmatch, names))
         if hallucinated_only and not in_plan and _LIST_ITEM.match(line) and not _PLAN_ITEM.match(line):
             removed.append(line)
@@ -144,6 +153,17 @@ def _is_reworded(name: str, history: str) -> bool:
         name = unit[1]
     pieces = [name] if "." in name else name.split("-")
     return all(piece in history for piece in pieces)
+
+
+def _is_quoted(quoted: str, words: str) -> bool:
+    """Returns whether the history has the words of a quotation in their order."""
+    return " ".join(_QUOTED_WORD.findall(quoted.lower())) in words
+
+
+def _literals(line: str) -> list[str]:
+    """Returns what a line of a summary repeats to the letter: exact names, commands and quotations."""
+    text = _ITEM_ID.sub("", line)
+    return [*_exact_names(text), *(found[1] or found[2] for found in _QUOTED.finditer(text))]
 
 
 def _exact_names(line: str) -> list[str]:

@@ -126,6 +126,7 @@ async def test_approval_is_required_before_changes(tmp_path: Path) -> None:
         for permission in ("no", "no"):
             asked = await client.wait_for_event("approval_request")
             assert (asked["tool"], asked["arguments"]["path"]) == ("write_file", "berths.txt")
+            assert asked["diff"] == "--- /dev/null\n+++ b/berths.txt\n@@ -0,0 +1 @@\n+N3: free\n"
             assert not (tmp_path / "berths.txt").exists()
             assert await client.request(type="approve", request=asked["id"], permission=permission) == {}
         assert (await client.wait_for_response("no"))["data"]["text"] == "refused"

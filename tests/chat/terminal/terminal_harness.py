@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,15 @@ class TerminalChat:
         return f"script:{file}"
 
     def start(
-        self, model: str, *words: str, size: tuple[int, int] = (80, 24), ready: str = "/help", **environ: str
+        self,
+        model: str,
+        *words: str,
+        size: tuple[int, int] = (80, 24),
+        ready: str = "/help",
+        program: Sequence[str] = ("-m", "holdfast"),
+        **environ: str,
     ) -> TerminalChat:
-        command = [sys.executable, "-m", "holdfast", "chat", "--model", model, "--store", self.store]
+        command = [sys.executable, *program, "chat", "--model", model, "--store", self.store]
         own = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.place),

@@ -115,13 +115,17 @@ async def test_short_paste_is_inserted_as_it_is(tmp_path: Path) -> None:
         await harness.wait_for_text("▸ 3 more lines")
 
 
-async def test_p2_autocompact_alone_opens_its_choices(tmp_path: Path) -> None:
+async def test_p2_autocompact_alone_opens_its_choices_and_leaves_the_input_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # the choice is saved
     async with open_app(tmp_path) as harness:
         await harness.type("/autocompact")
         await harness.press("enter")
-        await harness.wait_for_text("Automatic compaction is on.", "  /autocompact on\n  /autocompact off\n")
-        await harness.press("down", "down")
-        assert harness.app.input.text == "/autocompact off"
+        await harness.wait_for_text("Automatic compaction  2", "reserve_tokens 16,384; keep_recent_tokens 20,000")
+        await harness.press("down", "enter")
+        await harness.wait_for_text("Automatic compaction is off.")
+        assert harness.app.input.text == "" and not harness.app.completions.display
 
 
 async def test_completion_list_is_navigated_by_tab_and_arrows(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from terminal_harness import READY, TerminalChat
 from holdfast.chat.commands import COMMANDS
 
 WALK = (
-    ("/help", "/compact [INSTRUCTIONS]", "/quit"),
+    ("/help", "/compact [preview|WORDS]", "/quit"),
     ("/context", "of 6,000"),
     ("/cost", "No model has reported any usage yet."),
     ("/model", "Models", "openai:gpt-"),
@@ -25,7 +25,11 @@ WALK = (
     ("/recall #2", "It was not restored"),
     ("/pin #1", "stays visible through every compaction"),
     ("/compact keep the tides", "── compacted"),
+    ("/archived", "No longer shown", "Enter restore it"),
     ("/undo", "The last compaction is undone"),
+    ("/rewind", "Rewind to", "nothing changed since"),
+    ("/copy", "Copied the last reply, 1 line."),
+    ("/view", "Ask, or /help"),
     ("/branch", "When does the tide turn?"),
     ("/branch 1", "Now in session"),
     ("/tree", "└─"),
@@ -34,7 +38,7 @@ WALK = (
     ("/clear", "The old one is kept"),
     ("/export tides.json messages", "Written to", "tides.json"),
 )
-LISTS = ("/model", "/sessions")
+LISTS = ("/model", "/sessions", "/archived", "/rewind")
 """Commands that open a list."""
 
 
@@ -49,6 +53,7 @@ def test_every_command_works_in_a_real_terminal(terminal: Callable[..., Terminal
         "6000",
         "--no-auto-compact",
         size=(80, 40),
+        EDITOR="true",
     )
     for number, prompt in enumerate(("When does the tide turn?", "And then?", "And after that?"), 1):
         chat.send(prompt).wait_for_text(f"That was reply {number}.")

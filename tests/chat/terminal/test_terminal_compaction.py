@@ -41,7 +41,7 @@ def test_full_window_is_compacted_automatically(
     shown = chat.wait_for_text("── compacted", "Aye: A word meanwhile.")
     divider = next(line for line in shown.splitlines() if "── compacted" in line)
     assert re.search(r"compacted [\d.]+k → [\d.]+k? tokens · \d+ % less · round 1 ─+$", divider)
-    assert re.search(r"\d messages archived, \d kept · summary by .* · [\d.]+ s", shown)
+    assert re.search(r"\d messages archived \(Ctrl-G\), \d kept · summary by .* · [\d.]+ s", shown)
     assert "repeated compactions make a model less accurate" in " ".join(shown.split())
     chat.wait_idle()
     assert gauge(chat) == "known" and "A word meanwhile." in model.prompts[-1]

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from holdfast.agent.tools import PermissionRequest, PlannedChange, Sandbox
 from holdfast.chat.terminal import run_terminal
-from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState
 from holdfast.chat.terminal.approval import approval_preview, wrap_rows
+from holdfast.chat.terminal.ctrl_c import DOUBLE_PRESS_SECONDS, CtrlCState
 from holdfast.chat.terminal.driver import TerminalStream, terminal_exists
 from holdfast.chat.terminal.input_history import HistoryFile, InputHistory
 from holdfast.chat.terminal.run import continue_command

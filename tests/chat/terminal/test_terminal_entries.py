@@ -71,7 +71,7 @@ def test_compaction_entry_shows_tokens_counts_and_folded_summary() -> None:
     shown = render(divider, 80).splitlines()
     assert shown[0] == "── compacted 12.3k → 3.2k tokens · 74 % less · round 2 " + "─" * 25
     assert shown[1:3] == [
-        "  34 messages archived, 6 kept · summary by anthropic:m · 1.2 s",
+        "  34 messages archived (Ctrl-G), 6 kept · summary by anthropic:m · 1.2 s",
         "  ▸ summary, 2 lines (Ctrl-O)",
     ]
     assert " ".join(" ".join(shown[3:]).split()) == ACCURACY_NOTICE

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import threading
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -87,13 +89,13 @@ def test_session_continues_after_quit_or_kill_during_reply(
     second.kill()
     assert second.messages()[2:] == [("user", "Another story!")]
     model.answers["story"] = Say("A short one.")
-    third = terminal().start(f"{server.openai_url}#m", "--continue")
+    third = terminal().start(f"{server.openai_url}#m", "--continue", HOLDFAST_RETRY_SECONDS="1")
     third.wait_for_text("❯ Tell me a story.", "This story of", "❯ Another story!")
     third.wait_for_text("The last message has no answer yet: Enter continues.")
     third.press("Enter").wait_for_text("The agent continues.", "A short one.")
     third.wait_idle()
     model.answers |= {"interrupted": Say("Here is its end."), "boat": Cut(2, "The boat sails on and on.")}
-    third.send("Tell me of the boat.").wait_for_text("✗ No answer from the model: Connection error.")
+    third.send("Tell me of the boat.").wait_for_text("✗ The reply broke off: the connection broke.")
     assert "Error" not in third.screen.text() and "transport" not in third.screen.text()
     third.press("Enter").wait_for_text("Here is its end.")
 
@@ -124,3 +126,48 @@ def test_rate_limit_is_waited_for_with_a_countdown(
     chat.wait_for_text("Come back. (HTTP 429); the provider asks to wait 3,600 s. Enter continues.")
     chat.wait_idle()
     chat.press("Enter").wait_for_text("At noon.")
+
+
+def test_command_dies_with_the_killed_chat_and_the_next_start_offers_to_continue(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
+) -> None:
+    endless = Call("run_command", {"command": "echo $$ > shell; sleep 600"})
+    server = serve(lambda request: Say("I wait.", calls=(endless,)) if len(server.requests) == 1 else "All is well.")
+    first = terminal().start(f"{server.openai_url}#m", "--yes")
+    first.send("Wait for the tide.").wait_for_text("◌ run_command")
+    shell = first.folder / "shell"
+    wait_until(first.screen, lambda _: shell.exists() and shell.read_text().strip() != "", "a running command")
+    first.kill()
+    assert process_ended(int(shell.read_text()))
+    again = terminal().start(f"{server.openai_url}#m", "--continue")
+    again.wait_for_text("The last message has no answer yet: Enter continues.")
+    again.press("Enter").wait_for_text("The agent continues.", "All is well.")
+
+
+SHELL = """
+import os, sys
+os.execvp("bash", ["bash", "--norc", "-i", "-c", f"{sys.executable} -m holdfast \\"$@\\"; sleep 1; fg", *sys.argv])
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_suspended_chat_is_drawn_again(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
+) -> None:
+    chat = terminal().start(f"{serve().openai_url}#m", program=("-c", SHELL))
+    chat.send("The tide?").wait_for_text("a reply")
+    chat.press("C-z").wait_without_text("The tide?")
+    chat.wait_for_text("The tide?", "a reply", "Ask, or /help")
+    chat.send("And now?").wait_for_text("❯ And now? a reply")
+
+
+def test_text_typed_during_the_start_is_sent(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
+) -> None:
+    """Enter pressed before the screen is there sends it, too."""
+    chat = terminal()
+    wait = "import sys, time; time.sleep(2); from holdfast.cli import main; sys.argv[0] = 'holdfast'; main()"
+    typing = threading.Timer(0.8, lambda: chat.send("Typed early."))
+    typing.start()
+    chat.start(f"{serve().openai_url}#m", program=("-c", wait)).wait_for_text("❯ Typed early.", "a reply")
+    typing.join()

@@ -11,6 +11,7 @@ from app_harness import AppHarness, open_app
 from terminal_harness import TerminalChat
 
 from holdfast import SessionService
+from holdfast.chat.commands import Choice, Choices
 from holdfast.stores import open_store
 
 HOSTILE = "Paint\x1b[2J the \x07buoys \u202egnorw\x1b]0;title\x07"
@@ -80,3 +81,34 @@ def test_resume_chooses_session_in_terminal(terminal: Callable[..., TerminalChat
     assert "Berth" not in chat.wait_for_text("1 of 2 crane")
     chat.press("Enter").wait_for_text("Now in session", "❯ Mend the crane.", "Aye.")
     assert chat.quit("C-d") == crane
+
+
+@pytest.mark.anyio
+async def test_filter_finds_sessions_by_what_they_contain(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        await fill_store(f"sqlite:///{tmp_path / 'sessions.db'}", tmp_path / "harbor", 12)
+        async with SessionService(open_store(f"sqlite:///{tmp_path / 'sessions.db'}")) as sessions:
+            record = (await sessions.list())[3]
+            await sessions.append(record.id, {"role": "assistant", "content": "The sluice is 3 m deep."})
+        await harness.type("/sessions")
+        await harness.press("enter")
+        await harness.wait_for_text("Sessions  12")
+        for letter in "sluice":
+            await harness.press(letter)
+        await harness.wait_for_text("1 of 12  sluice", "❯ ")
+        await harness.press("enter")
+        await harness.wait_until(lambda: harness.chat.record.id == record.id)
+
+
+@pytest.mark.anyio
+async def test_preview_of_the_selected_row_is_below_the_list(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        items = [Choice(str(number), f"step {number}", preview=f"all of {number}\n\x1b[2Jend") for number in range(40)]
+        answer = asyncio.ensure_future(harness.app._choose(Choices("Rewind to", items)))
+        await harness.wait_for_text("❯ step 0", "  all of 0", "  end", "Enter choose")
+        await harness.press("down")
+        await harness.wait_for_text("❯ step 1", "  all of 1")
+        await harness.pilot.resize_terminal(80, 10)
+        await harness.wait_until(lambda: "all of" not in harness.text)
+        await harness.press("escape")
+        assert await answer is None

@@ -142,14 +142,24 @@ def test_compaction_progress_becomes_compaction_entry() -> None:
     )
     presented.handle(COMPLETED, CompactionBoundary(S, "c", 1, "Mind the accuracy."), Continued(S, "(Go on.)"))
     assert presented.lines[0].startswith("── compacted 9k → 3k tokens · 67 % less · round 1")
-    assert presented.lines[1:] == ["  5 messages archived, 2 kept · 0.0 s", "  Mind the accuracy.", "  · (Go on.)"]
+    assert presented.lines[1:] == [
+        "  5 messages archived (Ctrl-G), 2 kept · 0.0 s",
+        "  Mind the accuracy.",
+        "  · (Go on.)",
+    ]
     assert (presented.footer_state.tokens, presented.footer_state.known) == (3_000, "unknown")
 
 
 def test_failed_or_skipped_compaction_shows_reason() -> None:
     started = CompactionStarted(S, "manual", 9_000)
     failed = Presented(started, CompactionFailed(S, "summary_failed", "the model is away"))
-    assert failed.lines == ["  ✗ The compaction failed: the model is away. Nothing has changed; /compact tries again."]
+    retry = "/compact tries again, /compact --without-model needs no model."
+    assert (
+        " ".join(failed.lines).split()
+        == f"✗ The compaction failed: the model is away. Nothing has changed; {retry}".split()
+    )
+    full = " ".join(Presented(started, CompactionFailed(S, "cannot_fit", "the system prompt fills the window")).lines)
+    assert "/compact" not in full and full.endswith("Nothing has changed; /clear starts a new session.")
     stopped = Presented(started, CompactionFailed(S, "aborted", "it was cancelled"))
     assert stopped.lines == ["  · The compaction was stopped. Nothing has changed."]
     assert Presented(CompactionSkipped(S, "vetoed", "vetoed by a hook")).lines == [
@@ -160,13 +170,13 @@ def test_failed_or_skipped_compaction_shows_reason() -> None:
 def test_failed_and_repeated_compaction_is_one_entry() -> None:
     started, failed = CompactionStarted(S, "auto", 9_000), CompactionFailed(S, "summary_failed", "Overloaded.")
     presented = Presented(started, failed, started, failed)
-    assert presented.lines == [
-        "  ✗ The compaction failed again: Overloaded. Nothing has changed; /compact tries again."
-    ]
+    assert presented.lines[0].startswith(
+        "  ✗ The compaction failed again: Overloaded. Nothing has changed; /compact tries"
+    )
     presented.handle(started, COMPLETED)
     assert presented.lines[0].startswith("── compacted 9k → 3k tokens") and "failed" in presented.lines[2]
     assert presented.lines[1:] == [
-        "  5 messages archived, 2 kept · 0.0 s",
+        "  5 messages archived (Ctrl-G), 2 kept · 0.0 s",
         "  an earlier attempt failed: Overloaded",
     ]
     presented.handle(started, COMPLETED)

@@ -306,10 +306,11 @@ def test_key_echoed_by_a_server_is_hidden(runner: PresetRunner, name: str) -> No
 
 MALFORMED = {
     "workstream": ['{"summary": "KEY FACTS', "{not json", '{"state_delta": {}}', "[[1, 2]]"],
-    "layer": ["They talked about the harbour and that is all.", "# Poem\nO harbour!"],
-    "holdfast": ["They talked about the harbour and that is all."],
-    "amp": ["They talked about the harbour and that is all."],
+    "layer": ["## Pending Work\n- None", '{"current_state": {}, "pending_work": []}'],
+    "holdfast": ["## Pending Work\n- [ ] Nothing pending"],
+    "amp": ["### Current State\n- Working on: None"],
 }
+PROSE = ["They talked about the harbour and that is all.", "# Poem\nO harbour!"]
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in MALFORMED.items() for text in texts])
@@ -320,10 +321,20 @@ def test_malformed_answer_is_requested_once_more(runner: PresetRunner, name: str
     assert runner.asked == 2
 
 
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in ("layer", "holdfast", "amp") for text in PROSE])
+def test_l6_prose_is_requested_once_more_and_then_kept_as_text(runner: PresetRunner, name: str, text: str) -> None:
+    """In place of a fallback; all that earlier summaries stated is still there."""
+    first = runner.first(name)
+    result = runner.run(name, first.messages + talk(41, 25), Say(text), previous=first.checkpoint)
+    assert (result.outcome, result.fallback, runner.asked) == (Outcome.COMPACTED, "", 2)
+    assert text.splitlines()[-1] in str(result.summary)
+    assert any("kept as text" in remark for remark in result.remarks)
+
+
 @pytest.mark.parametrize("repaired", [True, False])
 def test_w5_invalid_state_delta_is_requested_once_more(runner: PresetRunner, repaired: bool) -> None:
     """The summary is kept; the state stays unchanged if the second answer is invalid, too."""
-    wrong = '{"summary": "KEY FACTS\\nthe piers are of oak", "state_delta": {"tasks": 7}}'
+    wrong = '{"summary": "KEY FACTS\\nthe piers are of oak", "state_delta": 7}'
     right = '{"summary": "KEY FACTS\\nthe piers are of oak", "state_delta": {"tasks": ["mend pier 50"]}}'
     first = runner.first("workstream")
     given = first.messages + talk(41, 25)
@@ -331,7 +342,7 @@ def test_w5_invalid_state_delta_is_requested_once_more(runner: PresetRunner, rep
     assert (result.outcome, runner.asked) == (Outcome.COMPACTED, 2)
     assert "the piers are of oak" in str(result.messages)
     assert ("mend pier 50" in str(result.messages)) == repaired
-    assert any("state delta could not be parsed and was ignored" in remark for remark in result.remarks) != repaired
+    assert any("of the state delta, this was ignored" in remark for remark in result.remarks) != repaired
     assert result.checkpoint is not None
     assert result.checkpoint.carry.state is not None
 

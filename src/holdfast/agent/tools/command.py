@@ -13,6 +13,7 @@ import msgspec
 from ...errors import InvalidInput
 from ...io.processes import ShellResult, run_shell
 from ...io.working_folder import WorkingFolder
+from ...recall.tools import ToolAnswer
 from .files import MAX_CHARACTERS, AgentTool, ToolArguments
 from .sandbox import Sandbox
 
@@ -32,7 +33,7 @@ class RunCommand(ToolArguments, frozen=True):
 def command_tool(folder: WorkingFolder, sandbox: Sandbox | None = None) -> AgentTool:
     """Returns a tool that runs shell commands in the folder, inside a sandbox if there is one."""
 
-    async def run(given: RunCommand, on_output: OnOutput | None = None) -> str:
+    async def run(given: RunCommand, on_output: OnOutput | None = None) -> ToolAnswer:
         if folder.root.resolve() != folder.root:
             raise InvalidInput("The working folder was replaced by a link, so nothing was run.")
         if "\0" in given.command:
@@ -43,7 +44,8 @@ def command_tool(folder: WorkingFolder, sandbox: Sandbox | None = None) -> Agent
                 command = await anyio.to_thread.run_sync(sandbox.wrap, given.command, folder.root)
             result = await _run_live(command, folder, on_output)
             output = clip_output("\n".join(filter(None, (result.stdout, result.stderr))))
-            return f"{output}\n[exit code {result.exit_code}]".strip()
+            text = f"{output}\n[exit code {result.exit_code}]".strip()
+            return ToolAnswer(text, is_error=result.exit_code != 0)
         raise InvalidInput(
             f"The command took longer than {given.seconds} s and was stopped, with all processes that it started."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -34,6 +35,20 @@ class PlannedChange(msgspec.Struct, frozen=True):
     after: bytes
     done: str
     """Tells the model that the change was made."""
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff; bytes that are not UTF-8 are shown as escapes."""
+        before, after = (_diff_lines(data or b"") for data in (self.before, self.after))
+        old = "/dev/null" if self.before is None else f"a/{self.name}"
+        return "".join(difflib.unified_diff(before, after, old, f"b/{self.name}"))
+
+
+def _diff_lines(data: bytes) -> list[str]:
+    """Returns the lines with their ends, and the remark of diff for a last one without."""
+    lines = [f"{line}\n" for line in data.decode(errors="backslashreplace").split("\n")]
+    last = lines.pop()
+    return lines if last == "\n" else [*lines, f"{last}\\ No newline at end of file\n"]
 
 
 class AgentTool(msgspec.Struct, frozen=True):

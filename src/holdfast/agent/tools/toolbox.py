@@ -19,7 +19,7 @@ from .permissions import PermissionRules, Verdict
 log = logging.getLogger("holdfast")
 INVALID_JSON = "invalid_json"
 """Holds the arguments of a call that are not a JSON object, since providers accept nothing else."""
-_MAX_LINE = 200
+_MAX_LINE = 2_000
 Permission = Literal["yes", "no", "always"]
 """`always` also allows later calls under the request's rule, in this folder."""
 

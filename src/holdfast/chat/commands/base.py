@@ -48,6 +48,12 @@ class Choice(msgspec.Struct, frozen=True):
     """A second row."""
     current: bool = False
     """Selected when the list opens."""
+    preview: str = ""
+    """Shown below the list while it is selected."""
+
+
+ContentSearch = Callable[[str], Awaitable[Collection[str]]]
+"""Returns the values of the items that contain all of the words."""
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -60,6 +66,10 @@ class Choices(msgspec.Struct, frozen=True):
     """Shown if there are no items."""
     leave: str = "back"
     """What Esc does."""
+    enter: str = "choose"
+    """What Enter does."""
+    search: ContentSearch | None = None
+    """Finds items by what they contain; called with the typed words."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):
@@ -75,6 +85,10 @@ class CommandResult(msgspec.Struct, frozen=True):
     """The same as `text`, to be laid out for a screen; empty if `text` has no tables."""
     choices: Choices | None = None
     """Shown by a screen instead of the text."""
+    copied: str | None = None
+    """Text for the clipboard."""
+    opened: str | None = None
+    """Text to open in an editor."""
 
 
 class ChatCommand(msgspec.Struct, frozen=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ...compaction.bars import bar, share_bar
 from ...compaction.breakdown import ContextBreakdown, align_shares, break_down
 from ...compaction.presets import takes_sizes
@@ -13,11 +15,12 @@ from ...errors import HoldfastError, InvalidInput
 from ...messages import decode_all
 from ...settings import Settings, load_settings, save_setting
 from ...triggers import OverThreshold
-from .base import ChatCommand, CommandResult, Table, page, split_arguments
+from .archived import preview_compaction
+from .base import ChatCommand, Choice, Choices, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
     from ..chat import Chat
-    from ..state import ChatCompactionResult
+    from ..state import ChatCompactionResult, Restraint
 
 
 def chat_settings(chat: Chat) -> Settings:
@@ -37,18 +40,33 @@ def window_source(chat: Chat, size: Size) -> str:
     }.get(size.window_basis, f"the default of the preset {chat.preset.name}: the model is not in the catalog")
 
 
+_RESTRAINTS: dict[str, tuple[Restraint, str]] = {
+    "pause": ("off", "Automatic compaction is off in this session: /autocompact on turns it on again."),
+    "full": ("until full", "This session is compacted only when its window is full: /autocompact on undoes that."),
+}
 AUTOCOMPACT_SETTING = "compaction.enabled"
 _AUTOCOMPACT_NUMBERS = ("reserve_tokens", "keep_recent_tokens")
 
 
 async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
     word = split_arguments(argument, 1, AUTOCOMPACT.usage)[0].lower()
+    if word in _RESTRAINTS:
+        restraint, report = _RESTRAINTS[word]
+        chat.restrain(restraint)
+        return page(report, "", Table(await _autocompact_rows(chat)))
     if word not in ("", "on", "off"):
         raise InvalidInput(f"Automatic compaction is on or off, not {word!r}: {AUTOCOMPACT.usage}.")
     if not word:
         now = f"Automatic compaction is {'on' if chat.auto else 'off'}."
         change = "Change it: /autocompact on, /autocompact off."
-        return page(now, "", Table(await _autocompact_rows(chat)), "", change, draft="/autocompact ")
+        rows = await _autocompact_rows(chat)
+        numbers = "; ".join(f"{name} {value}" for name, value, _ in rows[2:])
+        items = (
+            Choice("on", "on", about=numbers, current=chat.auto),
+            Choice("off", "off", about="/compact compacts", current=not chat.auto),
+        )
+        shown = page(now, "", Table(rows), "", change)
+        return msgspec.structs.replace(shown, choices=Choices("Automatic compaction", items, "/autocompact"))
     wanted = word == "on"
     chat.configure(auto=wanted)
     text = f"Automatic compaction is {'on' if wanted else 'off'}. {_persist_auto_setting(chat, wanted)}"
@@ -81,14 +99,15 @@ async def _autocompact_rows(chat: Chat) -> list[Sequence[str]]:
     if not takes_sizes(chat.preset.name):
         return [*rows, ("keeps", "–", chat.preset.figures["keeps"])]
     settings = chat_settings(chat)
-    for name in _AUTOCOMPACT_NUMBERS:
+    for name, used in zip(_AUTOCOMPACT_NUMBERS, (size.reply, size.target or 0), strict=True):
         key = f"compaction.{name}"
-        rows.append((name, f"{settings.value(key):,}", settings.origins.get(key, "default")))
+        less = f", but {used:,} in this window" if 0 < used < settings.value(key) else ""
+        rows.append((name, f"{settings.value(key):,}", f"{settings.origins.get(key, 'default')}{less}"))
     return rows
 
 
 async def _complete_on_off(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return ("on", "off") if len(words) == 1 else ()
+    return ("on", "off", *_RESTRAINTS) if len(words) == 1 else ()
 
 
 AUTOCOMPACT = ChatCommand(
@@ -100,17 +119,19 @@ AUTOCOMPACT = ChatCommand(
 )
 
 
-_WITHOUT_MODEL = "--without-model"
+_WITHOUT_MODEL, _PREVIEW = "--without-model", "preview"
 
 
 async def _run_compact(chat: Chat, argument: str) -> CommandResult:
+    if argument == _PREVIEW:
+        return await preview_compaction(chat)
     if argument == _WITHOUT_MODEL:
         return CommandResult(describe_compaction(await chat.compact(without_model=True)))
     return CommandResult(describe_compaction(await chat.compact(argument or None)))
 
 
 async def _complete_compact(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return (_WITHOUT_MODEL,) if len(words) == 1 and words[0].startswith("-") else ()
+    return (_PREVIEW, _WITHOUT_MODEL) if len(words) == 1 and words[0] else ()
 
 
 def describe_compaction(done: ChatCompactionResult) -> str:
@@ -141,7 +162,7 @@ async def _run_undo(chat: Chat, argument: str) -> CommandResult:
 
 COMPACT = ChatCommand(
     "compact",
-    "/compact [INSTRUCTIONS]",
+    "/compact [preview|WORDS]",
     "replace older messages with a summary",
     _run_compact,
     _complete_compact,

@@ -10,11 +10,14 @@ import msgspec
 from ...errors import HoldfastError, InvalidInput
 from ...io.arguments import closest_name
 from ...sessions.session_ids import shorten_id
+from .archived import ARCHIVED
 from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
 from .choices import EXPORT, MODE, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
+from .copying import COPY, VIEW
 from .custom import custom_commands
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
+from .rewind import REWIND
 from .sessions import BRANCH, CLEAR, EDIT, SESSIONS, TREE
 from .status import COST, MCP
 
@@ -55,10 +58,12 @@ COMMANDS = (
     COMPACT,
     AUTOCOMPACT,
     UNDO,
+    ARCHIVED,
     CONTEXT,
     COST,
     BRANCH,
     EDIT,
+    REWIND,
     TREE,
     SESSIONS,
     CLEAR,
@@ -72,6 +77,8 @@ COMMANDS = (
     MODE,
     PERMISSIONS,
     MCP,
+    COPY,
+    VIEW,
     EXPORT,
     HELP,
     QUIT,

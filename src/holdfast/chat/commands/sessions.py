@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from ...messages import Media, Message
 from ...recall.passage import resolve_reference
 from ...sessions.history import FOLDER, TITLE, first_user_line, last_used, user_message_in, works_in
 from ...sessions.session_ids import shorten_id, shorten_ids
-from ...stores import Slice
+from ...stores import Search, Slice
 from .base import (
     ChatCommand,
     Choice,
@@ -80,6 +81,8 @@ async def find_user_message(chat: Chat, written: str) -> UserMessage:
 
 
 _SESSION_HEADER = ("  session", "started", "events", "first message")
+_MAX_CONTENT_HITS = 500
+"""Events looked at when sessions are filtered by what they contain."""
 _MAX_TREE_INDENT = 16
 """Maximum indentation of a tree, in columns."""
 _UNITS = ((60, "min"), (60, "h"), (24, "d"), (7, "wk"))
@@ -110,10 +113,25 @@ async def _offer_sessions(chat: Chat) -> CommandResult:
         folder = _home_path(record.metadata.get(FOLDER) or "")
         current = record.id == chat.record.id
         size = f"{record.version:,} event{'s' * (record.version != 1)}"
-        about = (size, folder, short[record.id], "this session" * current)
+        about = (size, folder, record.model, tool_of(record), short[record.id], "this session" * current)
         title, age = await _title(chat, record), format_age(used[record.id])
         items.append(Choice(short[record.id], title, age, " · ".join(filter(None, about)), current))
-    return CommandResult("", choices=Choices("Sessions", items, "/sessions"))
+    search = partial(_sessions_with, chat, short)
+    return CommandResult("", choices=Choices("Sessions", items, "/sessions", search=search))
+
+
+async def _sessions_with(chat: Chat, short: Mapping[str, str], words: str) -> set[str]:
+    """Returns the shortened ids of sessions in which one event has all of the words."""
+    if not isinstance(chat.sessions.store, Search):
+        return set()
+    hits = await chat.sessions.store.search(words, limit=_MAX_CONTENT_HITS)
+    return {short[hit.session_id] for hit in hits if hit.session_id in short}
+
+
+def tool_of(record: SessionRecord) -> str:
+    """Returns the name of the tool that a session was imported from, or nothing."""
+    imported = record.metadata.get("imported")
+    return str(imported.get("from") or "") if isinstance(imported, dict) else ""
 
 
 async def describe_session(chat: Chat) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from ...settings import user_file
 from ...tokens import Usage
 from ..cost import ModelCost
 from .base import ChatCommand, CommandResult, Table, page, split_arguments
+from .sessions import tool_of
 
 if TYPE_CHECKING:
     from ..chat import Chat
@@ -27,22 +28,26 @@ async def _run_cost(chat: Chat, argument: str) -> CommandResult:
         *_rows("this session", costs.session, costs.session_compactions),
         *_rows("this run", costs.run, costs.run_compactions),
     ]
+    if costs.imported:
+        rows += _rows(f"by {tool_of(chat.record) or 'another tool'}", costs.imported)
     if not rows:
         return CommandResult("No model has reported any usage yet.")
-    groups = (*costs.session, *costs.session_compactions, *costs.run, *costs.run_compactions)
+    groups = (*costs.session, *costs.session_compactions, *costs.run, *costs.run_compactions, *costs.imported)
     unpriced = sorted({cost.model or "the summarizer" for cost in groups if cost.price is None})
     note = [f"The model catalog has no price for all tokens of {', '.join(unpriced)}."] if unpriced else []
     ends = "Prices are the catalog's list prices. Calls that failed or were stopped report no usage."
     return page(Table([_HEADER, *rows], right=range(1, 7), header=True), "", *note, ends)
 
 
-def _rows(title: str, replies: Sequence[ModelCost], compactions: Sequence[ModelCost]) -> list[Sequence[str]]:
+def _rows(
+    title: str, replies: Sequence[ModelCost], compactions: Sequence[ModelCost] | None = None
+) -> list[Sequence[str]]:
     """Returns the total of the replies, with a row for each model if there are several, and that of the summaries."""
     if not replies and not compactions:
         return []
     rows = [_row(title, _total(replies))]
     rows += [_row(f"  {cost.model}", cost) for cost in replies] if len(replies) > 1 else []
-    return [*rows, _row("  compactions", _total(compactions))]
+    return rows if compactions is None else [*rows, _row("  compactions", _total(compactions))]
 
 
 def _total(costs: Sequence[ModelCost]) -> ModelCost:

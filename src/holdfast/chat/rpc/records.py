@@ -53,6 +53,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, tag_field="type", tag="approv
     """What `always` would allow; null if it would allow too much."""
     about: str = ""
     """What the rule matches, with an example of what it does not; or why there is none."""
+    diff: str = ""
+    """What would change in a file, as a unified diff; empty for other calls."""
 
 
 # -- the data of responses ----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from ...transcripts.exporting import export_session
 from ..chat import Chat
 from ..open_chat import open_chat
 from ..prompt_runner import PromptRunner
-from ..state import ChatCompactionResult, compaction_error_event, compaction_failure_message
+from ..state import ChatCompactionResult, compaction_error_event, compaction_failure_message, may_succeed_again
 from .records import (
     AbortData,
     ApprovalRequest,
@@ -99,7 +99,14 @@ class ClientApprovals:
         try:
             self._send(
                 ApprovalRequest(
-                    name, question.tool, question.line, call.id, call.arguments_dict, question.rule, question.about
+                    name,
+                    question.tool,
+                    question.line,
+                    call.id,
+                    call.arguments_dict,
+                    question.rule,
+                    question.about,
+                    "" if question.change is None else question.change.diff,
                 )
             )
             await pending.answered.wait()
@@ -182,7 +189,7 @@ class RpcConnection:
         """Forwards an event of the chat to the client."""
         self._runner.handle_event(event)
         self._send(event)
-        if not self._compacting and (problem := compaction_error_event(event, COMPACTION_ACTIONS)) is not None:
+        if not self._compacting and (problem := compaction_error_event(event, _possible_requests)) is not None:
             self._send(problem)
 
     async def run(self, chunks: AsyncIterable[bytes]) -> None:
@@ -308,15 +315,16 @@ class RpcConnection:
         finally:
             self._compacting = False
         if done.outcome in _FAILED_OUTCOMES and done.tokens_after >= done.tokens_before:
-            raise HoldfastError(compaction_failure_message(done.outcome, done.why, COMPACTION_ACTIONS))
+            raise HoldfastError(compaction_failure_message(done.outcome, done.why, _possible_requests(done.outcome)))
         return done
 
 
-COMPACTION_ACTIONS = (
-    "send compact to try again, compact with without_model to do it without a model, new_session to start over, or "
-    "prompt to continue unchanged"
-)
-"""The requests that a client can send after a failed compaction."""
+def _possible_requests(outcome: str) -> str:
+    """Names the requests that would change something after a compaction that failed in this way."""
+    again = "compact to try again, compact with without_model to do it without a model, " * may_succeed_again(outcome)
+    return f"send {again}new_session to start over, or prompt to continue unchanged"
+
+
 _FAILED_OUTCOMES = (Outcome.SUMMARY_FAILED, Outcome.CANNOT_FIT)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -14,22 +14,28 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.filter import LineFilter
 from textual.widgets import Static
+from textual.worker import WorkerFailed
 
 from ...agent.mentions import quote_mention
 from ...agent.tools import MODES
-from ..commands import Choices, all_commands, complete_line
+from ...errors import HoldfastError
+from ..commands import Choices, again, all_commands, complete_line
 from ..mention_completion import MentionIndex, dropped_image, unfinished_mention
 from .approval import ApprovalPrompt
+from .attention import Attention
+from .clipboard import copy_by_programs
 from .conversation import Conversation
+from .ctrl_c import DOUBLE_PRESS_SECONDS, CtrlCState
 from .driver import make_driver_class, terminal_exists
+from .entries import NoteEntry
 from .footer import Footer
+from .handover import Handover
 from .input_box import CompletionList, InputBox
 from .picker import Picker
 from .theme import ChatTheme
 from .view import TranscriptView
+from .watchdog import ScreenStalled
 
-DOUBLE_PRESS_SECONDS = 1.0
-"""Seconds within which a second Ctrl-C quits."""
 _ACTIONS = {
     "ctrl+c": "interrupt",
     "ctrl+d": "leave_or_delete",
@@ -38,7 +44,9 @@ _ACTIONS = {
     "shift+tab": "next_mode",
     "alt+up": "select_entry",
     "ctrl+z": "suspend_process",
+    "ctrl+g": "list_archived",
     "ctrl+l": "redraw",
+    "ctrl+t": "print_transcript",
     "pageup": "page(-1)",
     "pagedown": "page(1)",
     "ctrl+home": "home",
@@ -47,36 +55,13 @@ _ACTIONS = {
 BINDINGS = [Binding(key, action, show=False, priority=True) for key, action in _ACTIONS.items()]
 
 
-class CtrlCState:
-    """Decides what Ctrl-C does: stop, clear the input, or, pressed twice, quit."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._last = float("-inf")
-
-    def reset(self) -> None:
-        """Forgets the last press, because another key was pressed."""
-        self._last = float("-inf")
-
-    @property
-    def would_quit(self) -> bool:
-        """Whether a press now would quit."""
-        return self._clock() - self._last < DOUBLE_PRESS_SECONDS
-
-    def press(self, *, busy: bool, typed: bool) -> Literal["leave", "stop", "clear", "warn"]:
-        """Returns the action for this press."""
-        now = self._clock()
-        again, self._last = now - self._last <= DOUBLE_PRESS_SECONDS, now
-        if again:
-            return "leave"
-        return "stop" if busy else "clear" if typed else "warn"
-
-
 _QUIT_NOTICE = "Ctrl-C again quits"
 REDRAW_INTERVAL = 0.05
 """Minimum seconds between redraws; events in between are drawn together."""
 _SPINNER_INTERVAL = 0.2
 """Seconds between spinner frames."""
+_OTHERS_INTERVAL = 1.0
+"""Seconds between two looks for what others added to the session."""
 _TYPING_PAUSE = 0.7
 """Seconds without a key press before an approval prompt may replace a non-empty input."""
 
@@ -101,6 +86,8 @@ class ChatTerminal(App[None]):
         self.chat_theme = theme
         self.terminal_lost = False
         """True once the terminal has closed or a signal asked to exit."""
+        self.heartbeat: Callable[[], object] = lambda: None
+        """Called every second while the event loop is alive."""
         self.conversation = conversation
         self.view = TranscriptView(conversation.transcript, theme)
         self.completions = CompletionList(theme)
@@ -108,8 +95,14 @@ class ChatTerminal(App[None]):
         self.approval = ApprovalPrompt()
         self.picker = Picker(theme)
         self.footer = Footer(conversation.footer_state, theme)
+        self.handover = Handover(self)
         self._first_lines = first_lines
         """Run as if typed, once the screen is there."""
+        self._typed_early: list[events.Key | events.Paste] | None = []
+        """Typed before the input had the focus; None once that is handled."""
+        self.attention = Attention(self.write_to_terminal)
+        self._held_prompt = ""
+        """Sent after the next /compact."""
         self._ctrl_c = CtrlCState()
         self._leaving = False
         self._last_key = 0.0
@@ -123,6 +116,22 @@ class ChatTerminal(App[None]):
     def _report_terminal_lost(self) -> None:
         if not self.terminal_lost and (loop := self._loop) is not None:
             loop.call_soon_threadsafe(self.handle_terminal_lost)
+
+    def restore_terminal(self) -> None:
+        """Leaves the full screen at once, for a program that ends without its event loop."""
+        if self._driver is not None:
+            self._driver.stop_application_mode()
+            self._driver.close()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keeps what was typed, and names the place of a stall in one line instead of a traceback."""
+        with suppress(Exception):
+            self.input.input_history.add(self.input.text)
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        if isinstance(cause, ScreenStalled):
+            self.exit(return_code=1, message=f"holdfast: {cause}. All that was said is stored.")
+        else:
+            super()._handle_exception(error)
 
     # -- screen ------------------------------------------------------------------------------------
 
@@ -143,11 +152,14 @@ class ChatTerminal(App[None]):
         commands = all_commands(self.conversation.chat)
         self.completions.set_descriptions({f"/{command.name}": command.about for command in commands})
         self.input.focus()
+        self.call_after_refresh(self._replay_typed_early)
         self.run_worker(self._redraw_loop(), group="drawing")
         self.run_worker(self._run_first_lines(), group="commands")
         self.set_interval(_SPINNER_INTERVAL, self._tick)
+        self.set_interval(_OTHERS_INTERVAL, self._look_for_others)
         if not self.is_headless:
             self.set_interval(1.0, self._check_terminal)
+        self.app_resume_signal.subscribe(self, lambda _: self._draw_all())
 
     async def _redraw_loop(self) -> None:
         while True:
@@ -157,6 +169,7 @@ class ChatTerminal(App[None]):
                 self.leave()
             await self._refresh_conversation()
             self._show_approval()
+            self._call_attention()
             if self.view.redraw():
                 self.conversation.redraw_needed.set()
             if self.view.shows_earlier_place:
@@ -186,20 +199,47 @@ class ChatTerminal(App[None]):
         self.screen.set_focus(self.input if question is None else self.approval)
         self.conversation.presenter.show_approval(question)
 
+    def write_to_terminal(self, data: str) -> None:
+        if self._driver is not None:
+            self._driver.write(data)
+
+    def _call_attention(self) -> None:
+        self.attention.focused = self.app_focus
+        self.attention.update(*self.conversation.attention)
+
     def _tick(self) -> None:
         if self.conversation.footer_state.activity:
             self.conversation.presenter.tick()
             self.footer.refresh()
 
+    def _look_for_others(self) -> None:
+        self.run_worker(self.conversation.show_others(), group="others", exclusive=True)
+
     def _check_terminal(self) -> None:
+        self.heartbeat()
         if sys.__stdin__ is not None and not terminal_exists(sys.__stdin__.fileno()):
             self.handle_terminal_lost()
 
     # -- input -------------------------------------------------------------------------------------
 
+    async def on_event(self, event: events.Event) -> None:
+        """Holds back what is typed while the program starts: there is no input yet to take it."""
+        if isinstance(event, events.Key | events.Paste) and self._typed_early is not None:
+            self._typed_early.append(event)
+        else:
+            await super().on_event(event)
+
+    async def _replay_typed_early(self) -> None:
+        early, self._typed_early = self._typed_early or (), None
+        for event in early:
+            # Enter that the terminal had taken before the program did is a line feed
+            is_enter = isinstance(event, events.Key) and event.key == "ctrl+j"
+            await super().on_event(events.Key("enter", "\r") if is_enter else event)
+
     def _take_key(self, key: str) -> bool:
         """Sees each key before the input; returns True if the transcript consumed it."""
         self._last_key = time.monotonic()
+        self.attention.key_pressed()
         self._ctrl_c.reset()
         self.conversation.footer_state.notice = ""
         return self.view.handle_selection_key(key)
@@ -246,28 +286,76 @@ class ChatTerminal(App[None]):
             await self._run_line(line)
 
     async def _run_line(self, line: str) -> None:
+        held, self._held_prompt = self._held_prompt, ""
+        if held and not line.startswith("/compact"):
+            self.input.restore_unsent(held)
+            held = ""
+        if not await self._may_send(line):
+            return
         result = await self.conversation.run_line(line)
         if result.choices is not None:
             await self._offer(result.choices)
         if result.draft is not None:
             self.input.set_text(result.draft)
+        if result.copied is not None:
+            await self._copy(result.copied)
+        if result.opened is not None:
+            await self._hand_over(self.handover.open_in_editor(result.opened))
         if result.quit:
             self.leave()
+        if held:
+            await self._run_line(held)
+
+    async def _may_send(self, line: str) -> bool:
+        """Asks what to do if the line is a prompt before which an undone compaction would run again."""
+        chat = self.conversation.chat
+        if line.startswith(("/", "!")) or not line or self.conversation.busy:
+            return True
+        if (choices := await again.again_choices(chat)) is None:
+            return True
+        match await self._choose(choices):
+            case None:
+                self.input.restore_unsent(line)
+                return False
+            case again.KEEP:
+                self._held_prompt = line
+                self.input.set_text("/compact keep ")
+                return False
+            case again.AGAIN:
+                return True
+            case restraint:
+                await self.conversation.run_line(f"{choices.command} {restraint}")
+                return True
+
+    async def _copy(self, text: str) -> None:
+        self.copy_to_clipboard(text)
+        await copy_by_programs(text)
+
+    async def _hand_over(self, work: Awaitable[None]) -> None:
+        """Waits for others to use the terminal, then draws the screen anew."""
+        try:
+            await work
+        except HoldfastError as problem:
+            self.conversation.transcript.add(NoteEntry(str(problem), "problem"))
+        self.refresh(layout=True)
 
     async def _offer(self, choices: Choices) -> None:
-        """Shows a list in place of transcript and input, and runs the command of what is chosen."""
+        """Shows a list, and runs the command of what is chosen."""
+        if (chosen := await self._choose(choices)) is not None:
+            await self._run_line(f"{choices.command} {chosen}")
+
+    async def _choose(self, choices: Choices) -> str | None:
+        """Shows a list in place of transcript and input; returns what is chosen."""
         replaced = (self.view, self.query_one("#typing"))
         for widget in replaced:
             widget.display = False
         try:
-            chosen = await self.picker.choose(choices)
+            return await self.picker.choose(choices)
         finally:
             for widget in replaced:
                 widget.display = True
             self.input.focus()
             self.conversation.redraw_needed.set()
-        if chosen is not None:
-            await self._run_line(f"{choices.command} {chosen}")
 
     @on(ApprovalPrompt.Answered)
     def _approval_answered(self, message: ApprovalPrompt.Answered) -> None:
@@ -276,8 +364,9 @@ class ChatTerminal(App[None]):
     @on(events.TextSelected)
     def _copy_selection(self) -> None:
         if text := self.screen.get_selected_text():
-            self.copy_to_clipboard(text)
-            self.conversation.footer_state.notice = "copied"
+            self.run_worker(self._copy(text), group="copying")
+            lines = text.count("\n") + 1
+            self.conversation.footer_state.notice = f"copied {lines:,} lines" if lines > 1 else "copied"
             self.conversation.redraw_needed.set()
 
     # -- keys ------------------------------------------------------------------------------------------
@@ -352,7 +441,18 @@ class ChatTerminal(App[None]):
     def action_end(self) -> None:
         self.view.scroll_end(animate=False)
 
+    def action_print_transcript(self) -> None:
+        """Prints the conversation as it was written into the terminal's own buffer."""
+        self.run_worker(self._hand_over(self.handover.print_text(self.conversation.transcript.text)), group="commands")
+
+    def action_list_archived(self) -> None:
+        self.run_worker(self._run_line("/archived"), group="commands")
+
     def action_redraw(self) -> None:
+        self._draw_all()
+
+    def _draw_all(self) -> None:
+        """Draws the whole screen, of which the terminal may have kept nothing."""
         self.refresh(layout=True)
 
     def leave(self) -> None:
@@ -365,4 +465,5 @@ class ChatTerminal(App[None]):
 
     async def _leave(self) -> None:
         await self.conversation.stop()
+        self.attention.close()
         self.exit()

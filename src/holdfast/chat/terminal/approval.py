@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from rich.cells import chop_cells
+from rich.cells import cell_len, chop_cells
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -49,22 +49,30 @@ _BLANKS = re.compile("\t| {33,}|([\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3
 
 def _visible(text: str, style: Style) -> Text:
     """Returns the text with a mark for what could not be seen or told from a space, in reverse."""
-    line, start = Text(style=style), 0
+    line, start, column = Text(style=style), 0, 0
     for found in _BLANKS.finditer(text):
-        _append_escaped(line, text[start : found.start()])
+        column += _append_escaped(line, text[start : found.start()])
         blank, start = found[0], found.end()
         if blank == "\t":
-            line.append("→", SELECTED).append(" " * (-line.cell_len % TAB_SIZE))
+            blanks = -(column + 1) % TAB_SIZE
+            line.append("→", SELECTED).append(" " * blanks)
+            column += 1 + blanks
         else:
             name = "␣" if blank[0] == " " else f"\\u{ord(blank[0]):04x}"
-            line.append(f"{name}×{len(blank):,}" if len(blank) > 1 else name, SELECTED)
+            mark = f"{name}×{len(blank):,}" if len(blank) > 1 else name
+            line.append(mark, SELECTED)
+            column += cell_len(mark)
     _append_escaped(line, text[start:])
     return line
 
 
-def _append_escaped(line: Text, text: str) -> None:
+def _append_escaped(line: Text, text: str) -> int:
+    """Appends the text with its escapes in reverse; returns the columns that it takes."""
+    columns = 0
     for piece, is_escape in split_escapes(text):
         line.append(piece, SELECTED if is_escape else "")
+        columns += cell_len(piece)
+    return columns
 
 
 def _numbered_lines(lines: Sequence[str]) -> Iterator[Text]:

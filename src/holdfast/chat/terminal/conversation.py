@@ -17,8 +17,9 @@ from ..chat import Chat
 from ..commands import CommandResult, hidden_command_notes, run_command
 from ..commands.sessions import describe_session
 from . import entries
+from .attention import Status
 from .footer import FooterState
-from .history import load_history
+from .history import entries_of, load_history
 from .presenter import CONTINUE_HINT, EventPresenter
 from .transcript import TerminalTranscript
 
@@ -51,6 +52,7 @@ class PendingApproval:
             self._answer.set_result(permission)
 
 
+ANOTHER = "another chat"
 _SHUTDOWN_TIMEOUT = 5.0
 """Seconds to wait for a running job on exit."""
 _STATE_CHANGING_EVENTS = RunFinished | SessionChanged | CompactionCompleted | CompactionFailed | CompactionSkipped
@@ -75,18 +77,39 @@ class Conversation:
         self.returned_input: list[str] = []
         """Unsent texts to put back into the input."""
         self._session_change: SessionChanged | None = None
+        self._seen: int | None = None
+        """Number of the newest event that was looked at; None before the session is shown."""
         self._state_stale = True
         self._commands = 0
+        self._ended: tuple[Status, str] = ("", "")
+        """How the last run ended."""
 
     @property
     def busy(self) -> bool:
         return self.chat.activity != "idle" or bool(self._commands)
 
+    @property
+    def attention(self) -> tuple[Status, str, str]:
+        """What the chat does, the name of its folder, and a description."""
+        name = self.chat.folder.root.name
+        if (question := self.pending_approval.question) is not None:
+            return "waiting", name, f"may it use {question.tool}? {question.line}"
+        if activity := self.footer_state.activity:
+            return "busy", name, activity
+        return self._ended[0], name, self._ended[1]
+
     def handle_event(self, event: AgentEvent) -> None:
         """Applies an event; draws nothing."""
         match event:
+            case RunFinished() if event.status != "aborted":
+                failed = event.status != "done"
+                self._ended = ("failed", event.why or event.status) if failed else ("done", "done")
+            case RunFinished() | SessionChanged():
+                self._ended = ("", "")
+        match event:
             case SessionChanged():
                 self.presenter.reset()
+                self._seen = None
                 self._session_change = event
             case Unsent():
                 self.transcript.withdraw(event.text)
@@ -104,12 +127,12 @@ class Conversation:
         prompts = None
         try:
             while (change := self._session_change) is not None:
-                shown, prompts = await load_history(self.chat)
+                shown, prompts, newest = await load_history(self.chat)
                 self.footer_state.session = await shorten_id(self.chat.sessions, self.chat.record.id)
                 title, folder, age = await describe_session(self.chat)
                 if change is not self._session_change:
                     continue  # the session changed again meanwhile
-                self._session_change = None
+                self._session_change, self._seen = None, newest
                 header = entries.SessionHeaderEntry(change.how, title, folder, self.chat.model.name, age)
                 self.transcript.prepend_history([header, *self._start_notes(), *shown])
                 if change.how == "resumed" and await self.chat.is_unfinished():
@@ -117,6 +140,7 @@ class Conversation:
             if self._state_stale:
                 self._state_stale = False
                 self.footer_state.update_session(await self.chat.state())
+                self.footer_state.threshold = (await self.chat.agent.keeper.size()).threshold
         except (HoldfastError, OSError) as problem:
             self.presenter.handle_event(ErrorEvent(str(problem)))
         return prompts
@@ -126,10 +150,30 @@ class Conversation:
         if (place := self.transcript.earlier) is None:
             return
         try:
-            shown, _ = await load_history(self.chat, place.before)
+            shown = (await load_history(self.chat, place.before))[0]
         except (HoldfastError, OSError) as problem:
             shown = [entries.NoteEntry(str(problem), "problem")]
         self.transcript.insert_earlier(place, shown)
+
+    async def show_others(self) -> None:
+        """Shows what other processes added to the session, and whether one of them is in a turn."""
+        if self._seen is None or self._session_change is not None:
+            return
+        session_id = self.chat.record.id
+        try:
+            events, version, in_turn = await self.chat.sessions.others(session_id, self._seen)
+        except (HoldfastError, OSError):
+            return  # what reads the session next says why
+        if session_id != self.chat.record.id or self._session_change is not None:
+            return
+        self._seen = version
+        for entry in entries_of(events, origin=ANOTHER):
+            self.transcript.add(entry)
+        self._state_stale |= bool(events)
+        other = ANOTHER if in_turn and self.chat.activity != "running" else ""
+        if events or other != self.footer_state.other:
+            self.footer_state.other = other
+            self.redraw_needed.set()
 
     def _start_notes(self) -> list[entries.TerminalEntry]:
         """Returns what was read at the start, and what of it was cut or left out."""
@@ -151,6 +195,8 @@ class Conversation:
             self._commands -= is_command
             if line.startswith("!"):
                 self.presenter.end_shell()
+        if result.choices is not None:
+            self.transcript.remove(command)
         if (
             result.choices is None
             and result.text

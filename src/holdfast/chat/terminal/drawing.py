@@ -7,16 +7,15 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.containers import Lines
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from .copying import edge, mark_breaks
+
 MIN_WIDTH = 4
 """Narrower screens are drawn at this width and cut off."""
-_WRAP_CHUNK = 2_000
-"""Longer lines are wrapped in chunks of about this many characters."""
 _CONSOLE = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
 
 
@@ -26,24 +25,14 @@ def wrap_plain(text: str, width: int, style: Style) -> list[Strip]:
 
 
 def wrap_text(text: Text, width: int) -> list[Strip]:
-    """Wraps one line of text; a long one in chunks, each with the last row of the one before it."""
+    """Wraps one line of text between words, and longer words anywhere; drops the blanks at the end of a row."""
     width = max(width, MIN_WIDTH)
     if cell_len(text.plain) <= width:
         return [_to_strip(text)]
-    rows: list[Text] = []
-    while len(text) > _WRAP_CHUNK:
-        space = text.plain.rfind(" ", 2 * width, _WRAP_CHUNK)
-        cut = len(text.plain[:space].rstrip()) if space > 0 else _WRAP_CHUNK
-        chunk, text = text.divide([cut])
-        *full, last = _wrap(chunk, width)
-        rows += full
-        last.rstrip()
-        text = last.append_text(text)
-    return [_to_strip(row) for row in (*rows, *_wrap(text, width))]
-
-
-def _wrap(text: Text, width: int) -> Lines:
-    return text.wrap(_CONSOLE, width, justify="left", overflow="fold")
+    rows = text.wrap(_CONSOLE, width, justify="default", overflow="fold")
+    for row in rows:
+        row.rstrip()
+    return mark_breaks([_to_strip(row) for row in rows], text)
 
 
 def truncate_text(text: Text, width: int, more: str) -> Strip:
@@ -56,15 +45,16 @@ def truncate_text(text: Text, width: int, more: str) -> Strip:
     return _to_strip(text)
 
 
-def with_marker(marker: str, style: Style, strips: Iterable[Strip]) -> list[Strip]:
-    """Puts a marker before the first line and indents the others by its width."""
-    blank = Segment(" " * cell_len(marker))
-    return [Strip([Segment(marker, style) if not index else blank, *strip], None) for index, strip in enumerate(strips)]
+def with_marker(marker: str, style: Style, strips: Iterable[Strip], copied: str = "") -> list[Strip]:
+    """Puts a marker before the first line, copied as this, and indents the others by its width."""
+    first = Segment(marker, edge(style, copied))
+    blank = Segment(" " * cell_len(marker), edge(Style.null(), " " * len(copied)))
+    return [Strip([blank if index else first, *strip], None) for index, strip in enumerate(strips)]
 
 
-def indent_lines(strips: Iterable[Strip], by: str = "  ", style: Style | None = None) -> list[Strip]:
-    edge = Segment(by, style)
-    return [Strip([edge, *strip]) for strip in strips]
+def indent_lines(strips: Iterable[Strip], by: str = "  ", style: Style | None = None, copied: str = "") -> list[Strip]:
+    left = Segment(by, edge(style or Style.null(), copied))
+    return [Strip([left, *strip]) for strip in strips]
 
 
 def _to_strip(text: Text) -> Strip:

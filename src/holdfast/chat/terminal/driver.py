@@ -56,5 +56,19 @@ def make_driver_class(on_lost: Callable[[], object]) -> type[Driver] | None:
         def __init__(self, *given: Any, **named: Any) -> None:
             super().__init__(*given, **named)
             self._file = TerminalStream(sys.__stderr__, on_lost)  # type: ignore[assignment, arg-type]
+            self._is_suspended = False
+
+        def suspend_application_mode(self) -> None:
+            super().suspend_application_mode()
+            self._is_suspended = True
+
+        def resume_application_mode(self) -> None:
+            self._is_suspended = False
+            super().resume_application_mode()
+
+        def write(self, data: str) -> None:
+            """Writes data; while another program has the terminal, drops it: no thread reads the queue."""
+            if not self._is_suspended:
+                super().write(data)
 
     return ResilientDriver

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
+from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from ...errors import plain_reason
 from ...hooks.events import CompactionCompleted
-from ...io.text import sanitize, sanitize_line
+from ...io.text import sanitize, sanitize_input, sanitize_line
 from ..commands.base import Table, lay_out
+from .copying import WHOLE, Span, copied_text
 from .drawing import (
     format_count,
     format_percent,
@@ -34,6 +38,8 @@ __all__ = [
     "TerminalEntry",
 ]
 
+log = logging.getLogger("holdfast")
+
 
 class TerminalEntry:
     """Base of transcript entries; caches its lines until it changes or the width does."""
@@ -50,6 +56,8 @@ class TerminalEntry:
         self.lines: list[Strip] = []
         """Lines as last drawn."""
         self._drawn_width = 0
+        self._failed: Strip | None = None
+        """Drawn in its place after it could not be drawn: another try could hang again."""
 
     def fits(self, width: int) -> bool:
         return self._drawn_width == width
@@ -63,11 +71,38 @@ class TerminalEntry:
             self.invalidate()
 
     def redraw(self, width: int, theme: ChatTheme) -> None:
-        self.lines = self.draw(width, theme)
+        try:
+            self.lines = self.draw(width, theme) if self._failed is None else [self._failed]
+        except Exception as problem:  # else the session could not be opened again
+            log.exception("an entry could not be drawn")
+            why = sanitize_line(f"  {theme.symbols.failure} This cannot be drawn: {plain_reason(problem)}.")
+            self._failed = Strip([Segment(f"  {why}", ERROR)])
+            self.lines = [self._failed]
         self._drawn_width = width
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
         raise NotImplementedError
+
+    @property
+    def source(self) -> str | None:
+        """The text that it shows, as written; None if only what is drawn can be copied."""
+        return None
+
+    @property
+    def plain_text(self) -> str:
+        """The source if there is one, else what is drawn."""
+        drawn = copied_text((strip, WHOLE) for strip in self.lines)
+        return sanitize(drawn if self.source is None else self.source, tabs=True).strip("\n")
+
+    def copied(self, spans: Sequence[Span | None]) -> str:
+        """Returns what a selection copies, given the selected columns of each line: the source if it has all."""
+        selected = [(strip, span) for strip, span in zip(self.lines, spans, strict=True) if span is not None]
+        text = copied_text(selected)
+        if (source := self.source) is None or text.strip() != copied_text(
+            (strip, WHOLE) for strip in self.lines
+        ).strip():
+            return text
+        return source
 
 
 class CompactionProgressEntry(TerminalEntry):
@@ -126,7 +161,7 @@ class CompactionEntry(TerminalEntry):
     def _facts(self) -> list[str]:
         done = self._done
         live = bool(done.seconds or done.kept)  # one that was read from the log has neither
-        facts = [f"{done.archived:,} messages archived" + (f", {done.kept:,} kept" if live else "")]
+        facts = [f"{done.archived:,} messages archived" + (f" (Ctrl-G), {done.kept:,} kept" if live else "")]
         if done.summarizer and not done.fallback:
             facts.append(f"summary by {sanitize_line(done.summarizer)}")
         if done.fallback:
@@ -211,6 +246,14 @@ class PromptEntry(TerminalEntry):
         """Reason why it is not delivered yet; empty once it is."""
         self._lines = sanitize(text).strip("\n").split("\n")
         self.foldable = len(self._lines) > _PROMPT_LINES
+
+    @property
+    def source(self) -> str:
+        return sanitize_input(self.text)
+
+    @property
+    def plain_text(self) -> str:
+        return f"> {super().plain_text}"
 
     def set_waiting(self, why: str) -> None:
         self.waiting, self.tight = why, bool(why)

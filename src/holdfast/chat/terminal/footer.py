@@ -52,7 +52,11 @@ class FooterState:
         """Shortened id."""
         self.tokens = self.window = 0
         self.known: SizeCertainty = "estimated"
+        self.threshold: int | None = None
+        """Tokens above which the session is compacted, if they are known."""
         self.auto = True
+        self.other = ""
+        """Who else is in a turn of the session."""
         self.mode: Mode = "ask"
         self.busy = False
         self.activity = ""
@@ -87,8 +91,12 @@ class FooterState:
         self.tokens, self.window, self.known, self.auto = state.tokens, state.window, state.known, state.auto
 
 
+COMPACTING = "compacting"
 AUTO_OFF_LABEL = "auto-compact off"
-_DROP_ORDER = ("bar", "preset", "session", "model", "below", "activity", "waiting", "auto", "activity", "auto", "mode")
+_DROP_ORDER = (
+    *("bar", "preset", "session", "model", "below", "activity", "near", "other", "waiting", "auto"),
+    *("activity", "auto", "mode", "near", "other"),
+)
 """Order in which fields are shortened or dropped in a narrow footer. The numbers stay."""
 _SPINNER_FPS = 5
 """Spinner frames per second."""
@@ -117,6 +125,7 @@ def render_footer(state: FooterState, theme: ChatTheme, width: int, waiting: int
     left = {
         "mode": [Text(state.mode, ACCENT)] if state.mode != "ask" else [],
         "activity": _activity_forms(state, theme),
+        "other": [Text(f"{state.other} is in a turn", WARNING), Text("other turn", WARNING)] if state.other else [],
         "waiting": [Text(f"{waiting} queued", WARNING)] if waiting else [],
         "below": [Text(f"{symbols.down} {below} more", ACCENT)] if below else [],
         "session": [Text(sanitize_line(state.session), DIM)],
@@ -124,6 +133,7 @@ def render_footer(state: FooterState, theme: ChatTheme, width: int, waiting: int
         "preset": [Text(state.preset, DIM)],
     }
     right = {
+        "near": _threshold_forms(state),
         "auto": [] if state.auto else [Text(f" {AUTO_OFF_LABEL} ", ALERT), Text(" auto off ", ALERT)],
         "bar": [usage_bar(state.tokens, state.window, theme)] if state.window else [],
         "numbers": [format_usage(state.tokens, state.window, state.known)] if state.window else [],
@@ -145,6 +155,19 @@ def _align_sides(left: list[Text], right: list[Text], *, width: int) -> Text:
     line.append_text(end)
     line.truncate(width)
     return line
+
+
+_NEAR_SHARE = 0.85
+"""Share of the threshold from which the footer announces a compaction."""
+
+
+def _threshold_forms(state: FooterState) -> list[Text]:
+    due = state.threshold
+    if not state.auto or due is None or state.tokens < _NEAR_SHARE * due or state.activity == COMPACTING:
+        return []
+    if state.tokens > due:
+        return [Text("compacts next", WARNING)]
+    return [Text(f"compacts at {format_count(due)}", WARNING), Text(f"of {format_count(due)}", WARNING)]
 
 
 def _activity_forms(state: FooterState, theme: ChatTheme) -> list[Text]:

@@ -14,7 +14,7 @@ from ...agent.mentions import ATTACHMENT_HEADING
 from ...context import Checkpoint
 from ...context.events import Event, EventKind, try_message_in
 from ...hooks.events import CompactionCompleted
-from ...io.text import sanitize, sanitize_line
+from ...io.text import sanitize, sanitize_input, sanitize_line
 from ...messages import Message, ToolCall, ToolResult, is_foreign_summary, is_framed, strip_frame
 from ...sessions.history import user_message_in
 from ..chat import SHELL_HEADING
@@ -44,14 +44,19 @@ class HistoryEntry(TerminalEntry):
 
     tight = True
 
-    def __init__(self, role: str, text: str, number: int = 0, result: str = "") -> None:
+    def __init__(self, role: str, text: str, number: int = 0, result: str = "", origin: str = "") -> None:
         super().__init__()
         self._role, self._text, self._result = role, text.strip(), result.strip()
         self._line = sanitize_line(_plain_text(text) if role == "assistant" else text[:_HISTORY_CHARS])
         self.number = number
         self._label = f"  #{number}" if number else ""
+        self._label += f"  {origin}" if origin else ""
         self.foldable = bool(self._result) or "\n" in self._text or len(self._text) > _HISTORY_LINE
         self.prompt_text = text if role == "user" else None
+
+    @property
+    def source(self) -> str | None:
+        return None if self._role == "tool" else sanitize_input(self._text)
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
         symbols = theme.symbols
@@ -120,31 +125,37 @@ _RESULTS_WITHIN = 50
 """Events after a page that are searched for the results of its last calls."""
 
 
-async def load_history(chat: Chat, before: int | None = None) -> tuple[list[TerminalEntry], list[str]]:
-    """Returns a page of the conversation as entries, archived messages included, and the user's prompts, oldest first.
+async def load_history(chat: Chat, before: int | None = None) -> tuple[list[TerminalEntry], list[str], int]:
+    """Returns a page of the conversation as entries, archived messages included, the user's prompts, and its end.
 
-    The newest page, or the one before event number `before`.
+    The newest page, or the one before event number `before`; its end is the number of its newest event.
     """
     read = partial(chat.sessions.events, chat.record.id, lane="")
     events = await read(last=_PAGE_EVENTS, before=before)
-    messages = {event.id: message for event in events if (message := try_message_in(event)) is not None}
     later = [] if before is None else await read(before=before + _RESULTS_WITHIN, last=_RESULTS_WITHIN)
-    results = {result.call_id: result for event in (*events, *later) for result in _results_in(event)}
     entries: list[TerminalEntry] = []
     if len(events) == _PAGE_EVENTS and events[0].seq > 1:
         entries.append(EarlierEntry(events[0].seq))
+    entries += entries_of(events, later)
+    typed = [message.text for event in events if (message := user_message_in(event)) is not None]
+    prompts = [text for text in typed if not text.startswith((ATTACHMENT_HEADING, SHELL_HEADING))]
+    if before is None:
+        entries = _with_last_reply(entries, [found for event in events if (found := try_message_in(event)) is not None])
+    return entries, prompts, events[-1].seq if events else 0
+
+
+def entries_of(events: Sequence[Event], later: Sequence[Event] = (), origin: str = "") -> list[TerminalEntry]:
+    """Returns events as entries, with the results that they or later ones have; `origin` says where they come from."""
+    results = {result.call_id: result for event in (*events, *later) for result in _results_in(event)}
+    entries: list[TerminalEntry] = []
     for event in events:
         if event.kind == EventKind.COMPACTION:
             entries.append(_compaction_entry(event))
         elif event.kind == EventKind.UNDO:
             entries.append(NoteEntry("The compaction was undone."))
-        elif event.id in messages:
-            entries += _message_entries(messages[event.id], event.seq, results)
-    typed = [message.text for event in events if (message := user_message_in(event)) is not None]
-    prompts = [text for text in typed if not text.startswith((ATTACHMENT_HEADING, SHELL_HEADING))]
-    if before is None:
-        entries = _with_last_reply(entries, list(messages.values()))
-    return entries, prompts
+        elif (message := try_message_in(event)) is not None:
+            entries += _message_entries(message, event.seq, results, origin)
+    return entries
 
 
 def _results_in(event: Event) -> Sequence[ToolResult]:
@@ -171,7 +182,9 @@ def _compaction_entry(event: Event) -> CompactionEntry:
     return CompactionEntry(completed)
 
 
-def _message_entries(message: Message, number: int, results: dict[str, ToolResult]) -> Iterator[TerminalEntry]:
+def _message_entries(
+    message: Message, number: int, results: dict[str, ToolResult], origin: str = ""
+) -> Iterator[TerminalEntry]:
     if is_foreign_summary(message):
         yield SummaryEntry(message.text)
         return
@@ -179,13 +192,13 @@ def _message_entries(message: Message, number: int, results: dict[str, ToolResul
         yield HistoryEntry("note", strip_frame(message), number)
         return
     if message.text.strip():
-        yield HistoryEntry(message.role, message.text, number)
+        yield HistoryEntry(message.role, message.text, number, origin=origin)
     for part in message.parts:
         if isinstance(part, ToolCall):
             result = results.get(part.id)
             failed = "failed: " if result is not None and result.is_error else ""
             line = f"{failed}{part.name} {' '.join(map(str, part.arguments_dict.values()))}"
-            yield HistoryEntry("tool", line, number, "" if result is None else result.text)
+            yield HistoryEntry("tool", line, number, "" if result is None else result.text, origin)
 
 
 def _with_last_reply(entries: list[TerminalEntry], messages: Sequence[Message]) -> list[TerminalEntry]:

@@ -7,20 +7,32 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline, link
 from markdown_it.tree import SyntaxTreeNode
 from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String
 from rich.cells import cell_len
+from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.text import Text
 from textual.strip import Strip
 
-from ...io.text import sanitize
+from ...io.text import TAB_SIZE, sanitize
+from .copying import code_edge
 from .drawing import MIN_WIDTH, indent_lines, with_marker, wrap_text
 from .theme import ACCENT, BOLD, DIM, MUTED, PLAIN
 
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
 """HTML is off, so that tags are shown as text; and link definitions, since they would change what is already drawn."""
+_MAX_OPEN_BRACKETS = 50
+
+
+def _bounded_link(state: StateInline, silent: bool) -> bool:
+    """Parses a link, but not in a block of many brackets without one: each is searched to the end of the block."""
+    return state.src.count("[") - state.src.count("](") <= _MAX_OPEN_BRACKETS and link(state, silent)
+
+
+_PARSER.inline.ruler.at("link", _bounded_link)
 _HEADINGS = {"h1": Style(bold=True, underline=True), "h2": BOLD, "h3": Style(bold=True, italic=True)}
 _INLINE = {"strong": BOLD, "em": Style(italic=True), "s": Style(strike=True)}
 _CODE_COLORS = ANSISyntaxTheme(
@@ -88,7 +100,7 @@ class MarkdownStream:
         if width != self._width:
             self._restart(width)
         self._take_lines()
-        units = self._parse(self._open + sanitize(self._rest))
+        units = self._parse(self._open + sanitize(self._rest, tabs=True))
         drawn = list(self._drawn)
         for unit in units:
             drawn += self._draw(unit, after=drawn, is_open=not complete and unit is units[-1])
@@ -101,7 +113,7 @@ class MarkdownStream:
             cut = self._rest.rfind(" ", 1, _MAX_LINE_CHARS) + 1 or _MAX_LINE_CHARS
             lines, newline, self._rest = f"{lines}{newline}{self._rest[:cut]}", "\n", self._rest[cut:]
         if newline:
-            self._open += "".join(sanitize(line.removesuffix("\r")) + "\n" for line in lines.split("\n"))
+            self._open += "".join(sanitize(line.removesuffix("\r"), tabs=True) + "\n" for line in lines.split("\n"))
             self._finish_blocks()
 
     def _finish_blocks(self) -> None:
@@ -125,6 +137,11 @@ class MarkdownStream:
     def _draw(self, unit: _Unit, *, after: Sequence[Strip], is_open: bool = False) -> list[Strip]:
         body = _draw_unit(unit, self._width, is_open)
         return indent_lines([Strip([]), *body] if after and unit.gap else body, self._indent)
+
+    @property
+    def text(self) -> str:
+        """All that was added."""
+        return "".join(self._pieces)
 
 
 class _Continued(NamedTuple):
@@ -180,7 +197,8 @@ def _draw_unit(unit: _Unit, width: int, is_open: bool = False) -> list[Strip]:
     inner = width - len(unit.marker)
     if inner < MIN_WIDTH:
         return _draw_blocks(unit.node, unit.lines, width, is_open)
-    return with_marker(unit.marker, DIM, _draw_blocks(unit.node, unit.lines, inner, is_open) or [Strip([])])
+    copied = "- " if unit.number is None else unit.marker.lstrip()
+    return with_marker(unit.marker, DIM, _draw_blocks(unit.node, unit.lines, inner, is_open) or [Strip([])], copied)
 
 
 def _draw_blocks(parent: SyntaxTreeNode, lines: Sequence[str], width: int, is_open: bool = False) -> list[Strip]:
@@ -198,7 +216,7 @@ def _draw_block(node: SyntaxTreeNode, lines: Sequence[str], width: int, is_open:
             return _draw_code(node, width, is_open)
         case "blockquote":
             rule, inner = _ruled(_QUOTE_RULE, width)
-            return indent_lines(_draw_blocks(node, lines, inner, is_open), rule, DIM)
+            return indent_lines(_draw_blocks(node, lines, inner, is_open), rule, DIM, "> ")
         case "hr":
             return wrap_text(Text("─" * width, DIM), width)
         case "table":
@@ -208,12 +226,17 @@ def _draw_block(node: SyntaxTreeNode, lines: Sequence[str], width: int, is_open:
 
 
 def _draw_code(node: SyntaxTreeNode, width: int, is_open: bool) -> list[Strip]:
-    code = node.content.removesuffix("\n").split("\n")
+    written = node.content.removesuffix("\n").split("\n")
+    code = [line.expandtabs(TAB_SIZE) for line in written]
     colored = _lines_to_color(len(code)) if is_open else len(code)
     lexer = (node.info.split() or ["text"])[0]
     lines = [*_highlight("\n".join(code[:colored]), lexer)[:colored], *map(Text, code[colored:])]
     rule, inner = _ruled(_CODE_RULE, width)
-    return indent_lines([strip for line in lines for strip in wrap_text(line, inner)], rule, DIM)
+    drawn: list[Strip] = []
+    for line, own, shown in zip(lines, written, code, strict=True):
+        edge = Segment(rule, code_edge(DIM, own if own != shown else None))
+        drawn += [Strip([edge, *strip]) for strip in wrap_text(line, inner)]
+    return drawn
 
 
 def _ruled(rule: str, width: int) -> tuple[str, int]:

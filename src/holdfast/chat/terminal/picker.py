@@ -6,19 +6,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from textwrap import wrap
 
 from rich.text import Text
 from textual import events
 from textual.widget import Widget
 
-from ...io.text import sanitize_input, sanitize_line
-from ..commands.base import Choice, Choices
+from ...errors import HoldfastError
+from ...io.text import sanitize, sanitize_input, sanitize_line
+from ..commands.base import Choice, Choices, ContentSearch
 from .theme import ACCENT, BOLD, DIM, SELECTED, ChatTheme
 
 _MIN_TITLE = 12
 """Columns that a title keeps beside its detail; in a narrower row the detail is dropped."""
+_SEARCH_PAUSE = 0.15
+"""Seconds without a key before contents are searched."""
+_MIN_PREVIEW_HEIGHT = 15
 _HEAD_ROWS = 2
 """The title with the filter, and the keys."""
 _MOVES = {"up": -1, "ctrl+p": -1, "down": 1, "ctrl+n": 1}
@@ -39,6 +43,13 @@ class ChoiceFilter:
         words = text.casefold().split()
         found = [item for item, searched in self._items if all(word in searched for word in words)]
         self.matches = sorted(found, key=lambda item: sum(word not in item.title.casefold() for word in words))
+
+    def add_found(self, text: str, values: Collection[str]) -> None:
+        """Adds, after the others, the choices that contain the words, if they are still what is typed."""
+        if text == self.text:
+            known = {item.value for item in self.matches}
+            more = [item for item, _ in self._items if item.value in values and item.value not in known]
+            self.matches = [*self.matches, *more]
 
     def move(self, step: int) -> None:
         """Moves the selection, and stops at both ends."""
@@ -68,11 +79,14 @@ class Picker(Widget, can_focus=True):
         self._first = 0
         """Index of the first choice on the screen."""
         self._answer: asyncio.Future[str | None] | None = None
+        self._searched = ""
+        """The text that contents were last searched for."""
 
     async def choose(self, choices: Choices) -> str | None:
         """Shows the list until one is chosen; None if the user leaves it."""
         self.cancel()
         self._choices, self._filter, self._first = choices, ChoiceFilter(choices.items), 0
+        self._searched = ""
         answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._answer = answer
         self.display = True
@@ -116,12 +130,28 @@ class Picker(Widget, can_focus=True):
             case _:
                 return
         event.stop()
+        self._filter_changed()
+
+    def _filter_changed(self) -> None:
         self.refresh()
+        if self._choices.search is not None and self._filter.text != self._searched:
+            self._searched = self._filter.text
+            self.run_worker(self._search(self._choices.search, self._searched), group="searching", exclusive=True)
+
+    async def _search(self, search: ContentSearch, text: str) -> None:
+        """Looks for what is typed in the contents, once the user pauses."""
+        await asyncio.sleep(_SEARCH_PAUSE)
+        if text.strip():
+            try:
+                self._filter.add_found(text, await search(text))
+            except HoldfastError:
+                return  # the list is filtered by what it shows
+            self.refresh()
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         self._filter.set_text(self._filter.text + " ".join(sanitize_input(event.text).split()))
-        self.refresh()
+        self._filter_changed()
 
     def on_click(self, event: events.Click) -> None:
         place = self._first + (event.y - 1) // self._rows_each
@@ -135,8 +165,14 @@ class Picker(Widget, can_focus=True):
         return 2 if any(item.about for item in self._choices.items) else 1
 
     @property
+    def _preview_rows(self) -> int:
+        """Rows below the list, the rule above them included; none on a low screen."""
+        has_preview = any(item.preview for item in self._choices.items)
+        return self.size.height // 3 if has_preview and self.size.height >= _MIN_PREVIEW_HEIGHT else 0
+
+    @property
     def _room(self) -> int:
-        return max(1, self.size.height - _HEAD_ROWS)
+        return max(1, self.size.height - _HEAD_ROWS - self._preview_rows)
 
     def render(self) -> Text:
         found, shown = self._filter, max(1, self._room // self._rows_each)
@@ -147,7 +183,17 @@ class Picker(Widget, can_focus=True):
         if not found.matches:
             why = "Nothing matches: Backspace removes the last character." if found.text else self._choices.empty
             rows += [Text(f"  {line}", DIM) for line in wrap(why, max(8, self.size.width - 2))]
-        return Text("\n").join([*rows, *[Text()] * (self._room + 1 - len(rows)), self._keys()])
+        rows += [Text()] * (self._room + 1 - len(rows))
+        return Text("\n").join([*rows, *self._preview(), self._keys()])
+
+    def _preview(self) -> list[Text]:
+        if not (count := self._preview_rows):
+            return []
+        selected, width = self._filter.selected, self.size.width
+        lines = sanitize(selected.preview if selected else "").split("\n")
+        wrapped = [row for line in lines for row in wrap(line, max(8, width - 4)) or [""]][: count - 1]
+        rows = [Text(self._chat_theme.symbols.rule * width, DIM), *(Text(f"  {row}") for row in wrapped)]
+        return [*rows, *[Text()] * (count - len(rows))]
 
     def _head(self) -> Text:
         found, total = self._filter, len(self._choices.items)
@@ -181,7 +227,7 @@ class Picker(Widget, can_focus=True):
 
     def _keys(self) -> Text:
         keys = Text()
-        for key, what in (("Enter", "choose"), ("Up/Down", "move"), ("Esc", self._choices.leave)):
+        for key, what in (("Enter", self._choices.enter), ("Up/Down", "move"), ("Esc", self._choices.leave)):
             keys.append(key, BOLD).append(f" {what}   ", DIM)
         keys.rstrip()
         return self._fitted(keys, "")

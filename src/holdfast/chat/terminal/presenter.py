@@ -32,13 +32,16 @@ from ...hooks.events import (
     Continued,
 )
 from ..chat import SHELL_CALL
+from ..state import compaction_failure_reason, may_succeed_again
 from .approval import approval_preview
 from .entries import CompactionEntry, CompactionProgressEntry, NoteEntry, NoteTone, TerminalEntry
-from .footer import FooterState
+from .footer import COMPACTING, FooterState
 from .reply_entries import ReasoningEntry, ReplyEntry, ToolCallEntry
 from .transcript import TerminalTranscript
 
 CONTINUE_HINT = "Enter continues"
+_RETRY_ACTIONS = "/compact tries again, /compact --without-model needs no model"
+_NEW_SESSION_ACTIONS = "/clear starts a new session"
 QUEUED, STEERING, AWAITING = "queued", "after this step", "waiting for you"
 
 
@@ -98,7 +101,9 @@ class EventPresenter:
             case WindowUsage():
                 self.footer_state.update_usage(event)
             case Retrying():
-                self._add_note(f"No answer ({event.why}): retrying in {event.seconds:.0f} s.", "warning")
+                self._end_reasoning()
+                self._end_reply("broken off" if event.streamed else "")
+                self._add_note(f"{event.line[:1].upper()}{event.line[1:]}.", "warning")
                 self.footer_state.wait_for_retry(event.seconds)
             case Queued():
                 self.transcript.add_waiting(event.text, QUEUED)
@@ -238,7 +243,7 @@ class EventPresenter:
                 if self._failure is not None:
                     self.transcript.remove(self._failure)
                 self.transcript.add(self._progress)
-                self.footer_state.set_activity("compacting")
+                self.footer_state.set_activity(COMPACTING)
             case CompactionProgress() if self._progress is not None:
                 self._progress.what, self._progress.characters = event.what, event.characters
                 self._progress.invalidate()
@@ -255,10 +260,11 @@ class EventPresenter:
             case CompactionFailed() if event.outcome == "aborted":
                 self._finish_compaction(NoteEntry("The compaction was stopped. Nothing has changed."))
             case CompactionFailed():
-                self._failure_reason = why = event.why.rstrip(".") or event.outcome.replace("_", " ")
+                self._failure_reason = why = compaction_failure_reason(event.outcome, event.why)
                 again = "" if self._failure is None else " again"
+                actions = _RETRY_ACTIONS if may_succeed_again(event.outcome) else _NEW_SESSION_ACTIONS
                 self._failure = NoteEntry(
-                    f"The compaction failed{again}: {why}. Nothing has changed; /compact tries again.", "problem"
+                    f"The compaction failed{again}: {why}. Nothing has changed; {actions}.", "problem"
                 )
                 self._finish_compaction(self._failure)
             case CompactionSkipped():

@@ -8,7 +8,9 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from ...io.text import sanitize, sanitize_line
+from ...io.text import sanitize, sanitize_input, sanitize_line
+from ..commands.copying import code_blocks
+from .copying import cut_from
 from .drawing import MIN_WIDTH, indent_lines, truncate_text, with_marker, wrap_plain, wrap_text
 from .entries import TerminalEntry
 from .markdown import MarkdownStream
@@ -61,6 +63,13 @@ class ReplyEntry(TerminalEntry):
         self._stream.add(text)
         self.complete = bool(text)
         self._remark = ""
+
+    @property
+    def source(self) -> str:
+        """The Markdown; of a reply that is only a block of code, the code."""
+        text = sanitize_input(self._stream.text).strip("\n")
+        blocks = code_blocks(text) if text.startswith("```") else []
+        return blocks[0] if len(blocks) == 1 and text.endswith(f"{blocks[0]}\n```") else text
 
     def append(self, piece: str) -> None:
         self._stream.add(piece)
@@ -180,13 +189,14 @@ class ToolCallEntry(TerminalEntry):
         symbol = {"running": symbols.busy, "ok": symbols.success}.get(self.state, symbols.failure)
         end = f" {symbols.dot} {self._outcome()}"
         room = width - 4 - len(end)
-        head = Text.assemble((self._name, BOLD if self.state == "running" else PLAIN))
+        head = Text.assemble((self._name, BOLD if self.state == "running" else PLAIN), " " if self._line else "")
+        line = Text(self._line)
         if self._line:
-            head.append(f" {self._line}", DIM)
             room = min(room, max(_MIN_CALL_WIDTH, int(width * _MAX_CALL_SHARE)))
-        if head.cell_len > room:
-            head.truncate(max(room - len(symbols.ellipsis), 0))
-            head.append(symbols.ellipsis, DIM)
+        if line.cell_len > (left := room - head.cell_len):
+            line.truncate(max(left - len(symbols.ellipsis), 0))
+            line.append(symbols.ellipsis if left > 0 else "")
+        head.append(line.plain, DIM if line.plain == self._line else cut_from(DIM, self._line))
         failed = ERROR if self.state == "failed" else DIM
         return indent_lines(
             with_marker(

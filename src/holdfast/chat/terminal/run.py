@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,10 +20,12 @@ from ...sessions.session_ids import shorten_id
 from ...settings import Settings, state_folder
 from ..open_chat import open_chat
 from .app import ChatTerminal
+from .attention import Attention
 from .conversation import Conversation
 from .entries import NoteEntry
 from .input_history import HistoryFile
 from .theme import detect_theme
+from .watchdog import Watchdog
 
 HANGUP_EXIT_CODE = 129
 """Exit code after the terminal closed: 128 + SIGHUP."""
@@ -71,10 +71,11 @@ async def _run_chat(
         settings, folder=folder, on_event=conversation.handle_event, approve=approve, session=session, **options
     ) as chat:
         conversation.chat = chat
+        app.attention = Attention(app.write_to_terminal, calls=settings.notifications)
         app.input.input_history.open(HistoryFile(state_folder() / "input_history.jsonl", chat.folder.root))
         for note in settings.notes:
             conversation.transcript.add(NoteEntry(note, "warning"))
-        with _handle_exit_signals(app):
+        with _watch(app):
             await app.run_async()
         kept = await chat.is_kept(chat.record)
         name = await shorten_id(chat.sessions, chat.record.id)
@@ -103,16 +104,12 @@ def _discard_output() -> None:
 
 
 @contextmanager
-def _handle_exit_signals(app: ChatTerminal) -> Iterator[None]:
-    """Exits in order on SIGHUP and SIGTERM, so that the session is stored first."""
+def _watch(app: ChatTerminal) -> Iterator[None]:
+    """Exits in order on SIGHUP and SIGTERM, so that the session is stored first, and ends a stall of the screen."""
     if sys.platform == "win32":
         yield
         return
-    loop, wanted = asyncio.get_running_loop(), (signal.SIGHUP, signal.SIGTERM)
-    for one in wanted:
-        loop.add_signal_handler(one, app.handle_terminal_lost)
-    try:
+    watchdog = Watchdog(app.handle_terminal_lost, app.restore_terminal)
+    app.heartbeat = watchdog.beat
+    with watchdog.running():
         yield
-    finally:
-        for one in wanted:
-            loop.remove_signal_handler(one)

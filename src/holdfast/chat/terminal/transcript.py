@@ -28,6 +28,11 @@ class TerminalTranscript:
     def __iter__(self) -> Iterator[TerminalEntry]:
         return chain(self.entries, self.waiting)
 
+    @property
+    def text(self) -> str:
+        """All entries as they were written, for a program without a screen of its own."""
+        return "\n\n".join(text for entry in self.entries if (text := entry.plain_text))
+
     def notify(self) -> None:
         self._on_change()
 

@@ -124,8 +124,16 @@ class TranscriptView(ScrollView, can_focus=False):
         return entry.lines[line].apply_style(SELECTED) if entry is self.selected and not line else entry.lines[line]
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        text = "\n".join(self._line_at(row).text for row in range(self._height))
-        return selection.extract(text), "\n"
+        """Returns the selected text as written; an entry that is selected whole gives its source."""
+        texts: list[str] = []
+        for top, entry in zip(self._tops, self._entries, strict=True):
+            spans = [selection.get_span(row) for row in range(top, top + len(entry.lines))]
+            if not any(span is not None for span in spans):
+                continue
+            if texts and (not top or not self._line_at(top - 1).text):
+                texts.append("")
+            texts.append(entry.copied(spans))
+        return "\n".join(texts), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()

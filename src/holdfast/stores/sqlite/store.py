@@ -111,6 +111,8 @@ class SQLiteStore:
         self._closed = False
         self._lock = threading.Lock()
         self._idle_readers: list[sqlite3.Connection] = []
+        self._prompt_readers: list[sqlite3.Connection] = []
+        """One connection that never waits for a lock, while nobody uses it."""
         self._waiters = LeaseWaiters()
 
     def _connect(self) -> sqlite3.Connection:
@@ -188,7 +190,27 @@ class SQLiteStore:
             await anyio.sleep(STEP_PAUSE)
 
     async def session(self, session_id: str) -> SessionRecord:
+        if (record := self._read_at_once(session_id)) is not None:
+            return record
         return await self._read(lambda c: read_session(c, session_id))
+
+    def _read_at_once(self, session_id: str) -> SessionRecord | None:
+        """Reads a record without a thread, which would take several times as long; None if it would have to wait."""
+        self._process.enter()
+        with self._lock:
+            connection = self._prompt_readers.pop() if self._prompt_readers else None
+        if connection is None:
+            return None
+        try:
+            connection.execute("BEGIN")
+            try:
+                return read_session(connection, session_id)
+            finally:
+                connection.execute("ROLLBACK")
+        except (sqlite3.Error, UnicodeEncodeError):
+            return None
+        finally:
+            self._put_back(connection, self._prompt_readers)
 
     async def sessions(self, owner: str | None = None, limit: int | None = None) -> list[SessionRecord]:
         return await self._read(lambda c: reads.list_sessions(c, owner, limit))
@@ -244,25 +266,32 @@ class SQLiteStore:
             return
         with self._lock:
             self._closed = True
-            idle, self._idle_readers = self._idle_readers, []
+            idle = [*self._idle_readers, *self._prompt_readers]
+            self._idle_readers, self._prompt_readers = [], []
         for connection in idle:
             connection.close()
         await anyio.to_thread.run_sync(self._writer.stop)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs a read in a worker thread, on a snapshot; an in-memory database uses the writer's connection."""
+        """Runs a read in a worker thread, on a snapshot; an in-memory database uses the writer's connection.
+
+        A caller that gives up leaves a read behind that waits for a lock: it returns its connection at its end.
+        """
         if self._closed:
             raise StoreClosed
         self._process.enter()
         if self._in_memory:
             return await self._writer.run(work)
         if not self._ready:
-            await anyio.to_thread.run_sync(self._ensure_schema)
-        return await anyio.to_thread.run_sync(self._read_in_thread, work)
+            await anyio.to_thread.run_sync(self._ensure_schema, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(self._read_in_thread, work, abandon_on_cancel=True)
 
     def _ensure_schema(self) -> None:
         """Opens the file once for writing, so that it exists with its tables."""
         self._connect().close()
+        connection = open_reader(self._path)
+        connection.execute("PRAGMA busy_timeout = 0").fetchone()
+        self._put_back(connection, self._prompt_readers)
         self._ready = True
 
     def _read_in_thread(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -282,9 +311,11 @@ class SQLiteStore:
             raise translate_sqlite_error(error, self._path) from error
         finally:
             if connection is not None:
-                with self._lock:
-                    if not self._closed:
-                        self._idle_readers.append(connection)
-                        connection = None
-                if connection is not None:
-                    connection.close()
+                self._put_back(connection, self._idle_readers)
+
+    def _put_back(self, connection: sqlite3.Connection, place: list[sqlite3.Connection]) -> None:
+        with self._lock:
+            if not self._closed:
+                place.append(connection)
+                return
+        connection.close()

@@ -1,0 +1,109 @@
+"""What a model call needs of its request to be decided about, and the decision: in this process or in another one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from ..errors import InvalidInput
+from ..hooks.events import CompactionEvent
+from ..models.calls import Failure
+from ..sessions import SessionService
+from ..tokens import Usage
+from .client_model import client_model
+from .client_sessions import Caller
+from .protocols import CallKind, RequestBody, WireProtocol, find_protocol, session_key
+from .replies import decode_body
+from .rewriting import RewriteDecision, Rewriter
+from .sealed_items import ItemSealer
+from .vendor_compaction import VendorCompaction, VendorDecision
+
+_THREAD_FROM_BYTES = 2**16
+"""Size from which a compressed body is unpacked in a thread."""
+
+
+class GatewayCall(msgspec.Struct):
+    """A request for a model, as far as a decision needs it."""
+
+    raw: bytes
+    encoding: str
+    path: str
+    owner: str
+    key: str
+    """The client's own name of the conversation, if a header has it."""
+    upstream: str = ""
+    """Address and key for the client's own model as summarizer, if it is to be used."""
+    provider_key: str = ""
+
+    @property
+    def protocol(self) -> tuple[WireProtocol, CallKind]:
+        """Wire protocol and kind of the call."""
+        found = find_protocol("POST", self.path)
+        assert found is not None
+        return found
+
+
+class DecisionOptions(msgspec.Struct, frozen=True):
+    """The options of the gateway that decisions depend on."""
+
+    item_keys: tuple[str, ...]
+    native: bool
+    max_body: int
+
+
+class Decisions:
+    """Decides about model calls with the sessions of a service."""
+
+    def __init__(
+        self,
+        sessions: SessionService,
+        options: DecisionOptions,
+        on_event: Callable[[CompactionEvent, str], object],
+        on_unwritten: Callable[[], object] = lambda: None,
+        store_seconds: float | None = None,
+    ) -> None:
+        self.rewriter = Rewriter(sessions, on_event, on_unwritten, store_seconds)
+        self._vendor = VendorCompaction(self.rewriter, ItemSealer(options.item_keys), native=options.native)
+        self._options = options
+
+    async def unpack(self, call: GatewayCall) -> None:
+        """Decodes a compressed body; raises InvalidInput if that is not possible."""
+        if call.encoding:
+            arguments = call.raw, call.encoding, self._options.max_body
+            small = len(call.raw) < _THREAD_FROM_BYTES
+            call.raw = decode_body(*arguments) if small else await asyncio.to_thread(decode_body, *arguments)
+            call.encoding = ""
+
+    async def decide(self, call: GatewayCall) -> VendorDecision:
+        """Returns what to forward or to reply; raises ProtocolRefusal where the vendor would refuse the request."""
+        protocol, kind = call.protocol
+        try:
+            await self.unpack(call)
+            body = RequestBody(protocol, call.raw, call.path)
+            caller = Caller(call.owner, session_key(call.key, body), protocol.format)
+        except RecursionError:
+            raise InvalidInput("The JSON of the request is nested too deeply.") from None
+        except InvalidInput:
+            return VendorDecision(RewriteDecision("other"))  # the upstream says what is wrong with it
+        if window := body.stated_window:
+            self.rewriter.sessions.stated.note(body.model, reported=window)
+        summarizer = None
+        if call.provider_key:
+            summarizer = client_model(protocol.format, body.model, call.upstream, call.provider_key)
+        if body.may_ask_for_compaction(kind):
+            answer = await self._vendor.decide(body, kind, caller, summarizer)
+        else:
+            answer = VendorDecision(await self.rewriter.decide(body, kind, caller, summarizer=summarizer))
+        answer.body = body
+        return answer
+
+    async def recover(self, answer: VendorDecision, failure: Failure) -> RewriteDecision | None:
+        """Returns a smaller request after the provider refused one as too long; None if there is none."""
+        return None if answer.body is None else await self.rewriter.recover(answer.body, answer.decision, failure)
+
+    async def finish(self, answer: VendorDecision, usage: Usage | None) -> None:
+        """Records the usage of a reply, and compacts in the background if that is due."""
+        if answer.body is not None:
+            await self.rewriter.finish(answer.body, answer.decision, usage)

@@ -1,0 +1,122 @@
+"""Large requests are decided about in a process of their own, within a bound of memory and time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway_harness import RunningGateway, run_gateway
+from raw_http import RawClient, RawMessage, reply_with, run_upstream
+
+from holdfast import SessionService, SQLiteStore
+from holdfast.gateway import large_requests
+
+pytestmark = pytest.mark.anyio
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+REFUSAL = b'{"error": {"message": "prompt is too long: 900000 tokens > 20000 maximum"}}'
+TOO_LONG = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%b" % (len(REFUSAL), REFUSAL)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests share their machine; the process imports this file."""
+    monkeypatch.setattr(large_requests, "WAIT_SECONDS", 120.0)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+
+
+def open_sessions(path: Path) -> SessionService:
+    return SessionService(SQLiteStore(path), preset="holdfast", window=20_000)
+
+
+def messages(count: int) -> list[Any]:
+    roles = ("user", "assistant")
+    return [{"role": roles[at % 2], "content": f"{at}: the tide turns at noon. " * 400} for at in range(count)]
+
+
+async def send(running: RunningGateway, body: dict[str, Any]) -> RawMessage:
+    raw = json.dumps(body).encode()
+    head = [(b"Host", b"localhost"), (b"Content-Length", b"%d" % len(raw))]
+    client = await RawClient.connect(running.url)
+    try:
+        return await client.send(RawMessage(b"POST /v1/chat/completions HTTP/1.1", head, raw).to_bytes())
+    finally:
+        client.close()
+
+
+async def test_large_conversation_is_compacted_in_the_same_store(tmp_path: Path) -> None:
+    """A prompt that does not fit is compacted, and the next request extends what was sent."""
+    opening = partial(open_sessions, tmp_path / "s.db")
+    async with opening() as sessions, run_upstream(reply_with(OK)) as upstream:
+        async with run_gateway(upstream.url, sessions=sessions, window=20_000, open_sessions=opening) as running:
+            first = await send(running, {"model": "m", "messages": messages(121)})
+            assert first.get(b"x-holdfast-outcome") == b"compacted"
+            assert len(upstream.requests[0].body) < 100_000
+            longer = [*messages(121), {"role": "assistant", "content": "Aye."}, {"role": "user", "content": "Go on."}]
+            second = await send(running, {"model": "m", "messages": longer})
+            assert second.get(b"x-holdfast-session") == first.get(b"x-holdfast-session")
+            sent = [json.loads(request.body)["messages"] for request in upstream.requests]
+            assert sent[1][: len(sent[0])] == sent[0] and sent[1][-1]["content"] == "Go on."
+        [session] = await sessions.list()
+        assert len(await sessions.events(session.id, kind="message")) == 123
+        assert await sessions.verify(session.id) == []
+
+
+async def test_large_request_that_is_refused_as_too_long_is_recovered(tmp_path: Path) -> None:
+    """The process knows the decision: it makes the smaller request, too."""
+
+    async def answer(request: RawMessage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reply_with(TOO_LONG if len(request.body) > 500_000 else OK)(request, reader, writer)
+
+    opening = partial(open_sessions, tmp_path / "s.db")
+    async with opening() as sessions, run_upstream(answer) as upstream:
+        sessions.window = None
+        async with run_gateway(
+            upstream.url, sessions=sessions, window=10**9
+        ) as running:  # the process: its usual window
+            reply = await send(running, {"model": "m", "messages": messages(121)})
+            assert b" 200 " in reply.first and len(upstream.requests[-1].body) < 500_000
+
+
+async def test_message_that_no_model_reads_is_forwarded_as_it_is() -> None:
+    async with run_upstream(reply_with(OK)) as upstream, run_gateway(upstream.url) as running:
+        text = "The tide turns at noon. " * (large_requests.MOST_TEXT // 24 + 10)
+        body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+        assert (await send(running, body)).get(b"x-holdfast-outcome") == b"too_large"
+        assert json.loads(upstream.requests[0].body) == body
+        assert running.gateway.metrics.requests["openai-chat", "too_large"] == 1
+
+
+async def test_request_does_not_wait_for_a_process_that_is_stuck_or_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is forwarded as it is; the next one starts another process."""
+    async with run_upstream(reply_with(OK)) as upstream, run_gateway(upstream.url) as running:
+        large: Any = running.gateway._large
+        body = {"model": "m", "messages": messages(101)}
+        assert (await send(running, body)).get(b"x-holdfast-outcome") in (b"compacted", b"unchanged")
+        with monkeypatch.context() as patch:
+            patch.setattr(large_requests, "WAIT_SECONDS", 0.2)
+            patch.setattr(large_requests, "WORK_SECONDS", 0.1)
+            os.kill(large._process.pid, signal.SIGSTOP)
+            assert (await send(running, body)).get(b"x-holdfast-outcome") == b"too_large"
+            assert await asyncio.wait_for(large._process.wait(), 20) != 0
+        assert (await send(running, body)).get(b"x-holdfast-outcome") in (b"compacted", b"unchanged")
+        os.kill(large._process.pid, signal.SIGSTOP)
+        pending = asyncio.ensure_future(send(running, body))
+        await asyncio.sleep(0.2)
+        os.kill(large._process.pid, signal.SIGKILL)
+        assert (await asyncio.wait_for(pending, 20)).get(b"x-holdfast-outcome") == b"too_large"
+        assert {len(request.body) for request in upstream.requests} and running.gateway.metrics.active == 0
+
+
+async def test_process_ends_with_its_gateway() -> None:
+    """Also while it works, or cannot: it ends when the gateway's end of the pipe is closed."""
+    async with run_upstream(reply_with(OK)) as upstream, run_gateway(upstream.url) as running:
+        await send(running, {"model": "m", "messages": messages(101)})
+        process: Any = running.gateway._large._process
+        process.stdin.transport.abort()
+        assert await asyncio.wait_for(process.wait(), 30) == 0
