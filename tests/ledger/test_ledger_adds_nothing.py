@@ -26,7 +26,8 @@ _OURS = frozenset(
     "since last tool errors output verbatim files only read unless marked commands decisions findings "
     "relevant excerpts single lines whole texts also more names from there edited written failed nothing every step "
     "plan done pending attached image audio video file message below begun system again neither deleted "
-    "results begin selected longer shown compaction round steps before counts reach dropped".split()
+    "results begin selected longer shown compaction round steps before counts reach dropped "
+    "found searches opened approved items known".split()
 )
 """Words of headings and fixed phrases of the page."""
 
