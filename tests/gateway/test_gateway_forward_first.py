@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from raw_http import RawClient, RawMessage, reply_with, run_upstream
 from holdfast import MemoryStore, SessionService
 from holdfast.errors import StoreError
 from holdfast.gateway import rewriting
+from holdfast.sessions.origin import listed_events
 
 pytestmark = pytest.mark.anyio
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -125,3 +127,45 @@ async def test_large_addition_is_counted_before_it_is_forwarded() -> None:
             messages += [{"role": "user", "content": f"{number}: the tide turns at noon. " * 150}]
         assert b"compacted" in outcomes and len(upstream.requests[-1].body) < len(body)
         client.close()
+
+
+class RacingStore(MemoryStore):
+    """A store in which another writer is faster once: just before an append of some words."""
+
+    def __init__(self, words: str, others: Callable[[], Awaitable[object]]) -> None:
+        super().__init__()
+        self.words, self.others = words, others
+
+    async def append(self, session_id: str, events: Any, **named: Any) -> Any:
+        if self.words and any(self.words in str(event.body) for event in events):
+            self.words = ""
+            await self.others()
+        return await super().append(session_id, events, **named)
+
+
+async def test_edited_list_is_a_fork_though_another_replica_writes_what_was_edited_away() -> None:
+    """The append has a condition: one made for an older log is decided about again (S3)."""
+
+    async def others() -> None:
+        await first.send(request(5))
+
+    store = RacingStore("Two, edited.", others)
+    async with (
+        run_upstream(reply_with(OK)) as upstream,
+        run_gateway(upstream.url, sessions=SessionService(store)) as one,
+        run_gateway(upstream.url, sessions=SessionService(store)) as two,
+    ):
+        first, second = await RawClient.connect(one.url), await RawClient.connect(two.url)
+        await first.send(request(1))
+        messages = [{"role": "user", "content": "One."}, {"role": "assistant", "content": "Aye."}]
+        body = json.dumps({"model": "m", "messages": [*messages, {"role": "user", "content": "Two, edited."}]}).encode()
+        head = [(b"Host", b"localhost"), (b"Content-Length", b"%d" % len(body))]
+        await second.send(RawMessage(b"POST /v1/chat/completions HTTP/1.1", head, body).to_bytes())
+        sessions = SessionService(store)
+        logs = {
+            tuple(event.body["message"]["content"] for event in await listed_events(sessions, record.id))
+            for record in await sessions.list()
+        }
+        assert logs == {tuple(TURNS[:5]), ("One.", "Aye.", "Two, edited.")}
+        first.close()
+        second.close()

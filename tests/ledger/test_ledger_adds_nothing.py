@@ -27,7 +27,7 @@ _OURS = frozenset(
     "relevant excerpts single lines whole texts also more names from there edited written failed nothing every step "
     "plan done pending attached image audio video file message below begun system again neither deleted "
     "results begin selected longer shown compaction round steps before counts reach dropped "
-    "approved opened searches".split()
+    "found searches opened approved items known".split()
 )
 """Words of headings and fixed phrases of the page."""
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ..compaction.size import Size
 from ..context.events import EventKind
-from ..errors import DuplicateEvent, InvalidInput, UnknownEvent, UnknownSession
+from ..errors import DuplicateEvent, InvalidInput, StaleVersion, UnknownEvent, UnknownSession
 from ..follow import CACHE_MARK, Follower, GivenList, KnownBytes, ListMatch, count_leading_system, without_cache_marks
 from ..messages import Json, decode_one, is_from_user
 from ..sessions import SessionService
@@ -294,6 +294,8 @@ class ClientSessions:
                     continue
                 try:
                     await self._append(conversation, shared, match.given, body.messages)
+                except StaleVersion:  # another replica has written since: what it wrote may have been edited away here
+                    continue
                 except DuplicateEvent:  # another replica, or an append that was not waited for, has written some
                     conversation.log = (await self._load(conversation.session_id, match.caller)).log
                     continue
@@ -353,16 +355,22 @@ class ClientSessions:
         if may_think and any(map(has_thinking, new)) and await self._was_compacted_since(conversation):
             new = list(map(strip_thinking, new))
         at = _reply_end(new) if conversation.usage is not None else 0
-        usage, conversation.usage = (conversation.usage, None) if at else (None, conversation.usage)
-        parts = [(0, at, usage)] if at else []
+        parts = [(0, at, conversation.usage)] if at else []
         parts += [(start, start + _APPENDED_AT_ONCE, None) for start in range(at, len(new), _APPENDED_AT_ONCE)]
         for start, end, counts in parts:
             messages, names = new[start:end], ids[start:end]
             if messages:
                 made_on = conversation.sent_after
                 done = await self.sessions.append(
-                    conversation.session_id, messages, id=names, usage=counts, made_on=made_on
+                    conversation.session_id,
+                    messages,
+                    id=names,
+                    after=conversation.version,
+                    usage=counts,
+                    made_on=made_on,
                 )
+                if counts is not None:
+                    conversation.usage = None
                 conversation.log.ids += names
                 conversation.version = done[-1].seq
         if not given.checkpoint:
