@@ -102,7 +102,7 @@ async def test_pruning_leaves_a_pinned_result() -> None:
     for name in ("c1", "c2"):
         await service.append("s", [user(f"Go on, {name}."), call(name)])
         await service.append("s", result(name, f"{name} found " + "words " * 99), id=name)
-    await service.append("s", user("Thanks."))
+    await service.append("s", [{"role": "assistant", "content": "Found."}, user("Thanks.")])
     await service.pin("s", "c1")
     assert (await service.prune("s", PruneToolResults(0, 0))).outcome == Outcome.COMPACTED
     assert "c1 found" in (text := await shown(service)) and "c2 found" not in text
@@ -140,7 +140,8 @@ async def test_redacting_a_copy_leaves_what_is_pinned_of_its_source() -> None:
         await service.create(id="s", format="openai-chat")
         await service.append("s", user("Go."))
         await service.append("s", call("c1"), id="call")
-        await service.append("s", [result("c1", "Done."), *(user(f"Part {part}, please.") for part in range(6))])
+        reply = {"role": "assistant", "content": "Done."}
+        await service.append("s", [result("c1", "Done."), reply, *(user(f"Part {part}, please.") for part in range(6))])
         await service.pin("s", "call")
         await service.compact("s", always, SlidingWindow(2))
         copy = await service.restore("s", "call")
