@@ -251,10 +251,9 @@ async def test_rejected_plan_of_a_hook_falls_back_to_the_default(case: str, budg
 async def test_plan_that_separates_call_and_result_is_rejected() -> None:
     """H2."""
     service = await open_session(
-        Hooks(before=lambda before: before.request.plan.archive(len(before.request.messages) - 1))
+        Hooks(before=lambda before: before.request.plan.archive(len(before.request.messages) - 2))
     )
-    await service.append("s", TOOL_CALL_MESSAGE)
-    await service.append("s", tool_result())
+    await service.append("s", [TOOL_CALL_MESSAGE, tool_result(), {"role": "assistant", "content": "Aye."}])
     result = await service.compact("s", always, SUMMARY)
     assert "the result would be invalid" in result.remarks[0]
     assert (result.outcome, result.summary) == (Outcome.COMPACTED, SUMMARY_TEXT)

@@ -141,10 +141,10 @@ COMPACTION = (
     ),
     mutation(
         "results that the model has not read are pruned",
-        "strategies/pruning.py",
-        "range(view.links.open_tool_loop_start - 1, -1, -1)",
-        "range(len(view.messages) - 1, -1, -1)",
-        "tests/strategies/test_pruning.py::test_unfinished_tool_loop_is_kept",
+        "context/plan.py",
+        "        if not unread and any((index, part) in self.unread",
+        "        if False and any((index, part) in self.unread",
+        "tests/compaction/test_unread_results.py",
     ),
     mutation(
         "an earlier prune is forgotten at the next commit",

@@ -27,16 +27,24 @@ GATEWAY = (
     mutation(
         "every request waits for a store that failed",
         "gateway/rewriting.py",
-        "                self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS",
-        "                pass",
+        "            self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS",
+        "            pass",
         f"{FAULTS}::test_store_that_failed_is_not_waited_for_with_each_request",
     ),
     mutation(
         "an edited history continues in the same session",
         "gateway/client_sessions.py",
-        "        if match.logged < len(conversation.log.ids):\n            conversation = await self._fork",
-        "        if False:\n            conversation = await self._fork",
+        "                if shared.logged < len(conversation.log.ids):  # it went back or was edited",
+        "                if False:",
         f"{COMPACTION}::test_edited_history_continues_in_a_fork",
+    ),
+    mutation(
+        "an append for an older log lands after what another replica wrote",
+        "gateway/client_sessions.py",
+        "                    after=conversation.version,\n",
+        "",
+        "tests/gateway/test_gateway_forward_first.py::"
+        "test_edited_list_is_a_fork_though_another_replica_writes_what_was_edited_away",
     ),
     mutation(
         "a sealed item opens for another owner",

@@ -35,10 +35,9 @@ from ..context import (
 from ..context.checkpoint import EventIdRange
 from ..context.events import message_in
 from ..errors import Outcome, SummaryFailed, plain_reason
-from ..messages import COMMON, HIDDEN, Edit, Json, Message, Opaque, ToolResult, is_known
+from ..messages import COMMON, HIDDEN, Edit, Json, Message, Opaque, ToolResult, is_known, user_topics
 from ..models import scrub
 from ..strategies.base import run_strategy
-from ..strategies.history import user_topics
 from ..strategies.parameters import describe_parameters
 from ..strategies.shortening import fit_unread_results, lift_target
 from ..tokens.catalog import Prices, prices_of
@@ -87,7 +86,8 @@ class CompactionRun:
     @cached_property
     def chosen(self) -> Strategy:
         """The policy's strategy."""
-        return self.policy.strategy_for(lift_target(self.request))
+        request = self.request
+        return self.policy.strategy_for(lift_target(request) if request.plan.unread else request)
 
     @property
     def strategy(self) -> Strategy:
@@ -106,7 +106,7 @@ class CompactionRun:
         if (nothing := self.not_triggered()) is not None:
             return nothing
         with self._strategy_errors() as failed:
-            request = fit_unread_results(self.request, self.chosen)
+            request = self._request_for(self.chosen)
             return self._validate(request, self.chosen, without_model(run_strategy(self.chosen, request)))
         return failed[0]
 
@@ -137,9 +137,12 @@ class CompactionRun:
     ) -> Decision:
         """Runs this strategy and validates its plan; `check` sees the plan first and may raise."""
         self._replaced_by = None if strategy is self.chosen else strategy
-        request = fit_unread_results(self.request, strategy)
+        request = self._request_for(strategy)
         answer = await self.summarizer.drive(run_strategy(strategy, request))
         return await in_thread(lambda: self._validate(request, strategy, check(answer)))
+
+    def _request_for(self, strategy: Strategy) -> Request:
+        return fit_unread_results(self.request, strategy) if self.request.plan.unread else self.request
 
     def _validate(self, request: Request, strategy: Strategy, answer: Plan | Skip) -> Decision:
         if not isinstance(answer, Plan | Skip):

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 _REDACTED = "[hidden]"
+_PLACEHOLDER = "user:password"
+"""Stands in the addresses that error messages give as an example."""
 _MIN_SECRET = 6
 """Shorter values are placeholders or words, and would be hidden all over the text."""
 _SECRET_VARIABLE = re.compile(r"(API_?KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
@@ -44,6 +46,8 @@ def scrub(text: str, known: Iterable[str] = ()) -> str:
 
 
 def _hide(found: re.Match[str]) -> str:
+    if found[0] == _PLACEHOLDER:
+        return _PLACEHOLDER
     return f"{found['kept']}: {_REDACTED}" if found["kept"] else f"{found['parameter'] or ''}{_REDACTED}"
 
 

@@ -21,7 +21,6 @@ from ..messages import (
     split_program_text,
 )
 from . import entries
-from .approved import ApprovalTracker
 from .commands import SEVERAL_FOLDERS
 from .entries import CommandRecord, Ledger, count_mentions, count_uses
 from .files import FileIndex, FileLines
@@ -37,7 +36,7 @@ from .lines import (
     split_reminders,
 )
 from .names import NameCache, find_exact_names
-from .plan import PlanTracker
+from .plan import ApprovalTracker, PlanTracker
 from .shell_files import FileChange, parse_match, shows_file_versions
 from .text import BRIEF_CHARS, REJECTED, clip
 from .tool_calls import (

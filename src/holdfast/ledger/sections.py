@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 
-from .approved import open_items
 from .commands import core_command, ran_in_one_folder, rerun_score, run_status
 from .entries import CommandRecord, FileRecord, take_within
 from .extract import HistoryExtractor
@@ -22,7 +21,7 @@ from .files import (
 )
 from .lines import LedgerLine, find_constraints, find_task
 from .names import find_exact_names, find_names
-from .plan import plan_lines, without_step_number
+from .plan import open_items, plan_lines, without_step_number
 from .scoring import LineScores, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
 from .text import (

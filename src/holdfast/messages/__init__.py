@@ -56,6 +56,7 @@ from .user_words import (
     is_request,
     own_words,
     split_program_text,
+    user_topics,
 )
 from .validate import (
     FORMAT_RULES,
@@ -176,5 +177,6 @@ __all__ = [
     "to_json",
     "unpack_reply",
     "user",
+    "user_topics",
     "without_generated_id",
 ]

@@ -57,6 +57,7 @@ _SLASH_COMMAND = re.compile(r"/[\w:-]+")
 """A command to the chat program, or one without words of the user's."""
 _MAX_EXAMPLES = 24
 """Messages among which an exchange that sets an example is searched."""
+_MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
 
 
 def split_program_text(text: str) -> tuple[str, str]:
@@ -125,3 +126,14 @@ def first_request(messages: Iterable[Message]) -> str:
                 others.append(words)
         after_command = after_command or (message.role == "user" and calls_command(message.text))
     return others[0] if others else ""
+
+
+def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
+    """Returns the first words of the first and of the newest user messages."""
+    topics = [*carried, *(_first_words(words) for m in dropped if (words := own_words(m)))]
+    return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
+
+
+def _first_words(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _MAX_TOPIC_CHARS else words[: _MAX_TOPIC_CHARS - 1].rstrip() + "…"

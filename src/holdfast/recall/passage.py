@@ -75,6 +75,8 @@ def short_heading(event: Event, role: str | None, tools: Sequence[str], *, archi
 
 MAX_CANDIDATES = 3
 """Events listed in the error about an ambiguous reference."""
+_MIN_ID_DIGITS = 8
+"""From this length on, digits that are no number of an event may begin an id: some digests begin so."""
 
 
 class ReferencedEvents(msgspec.Struct, frozen=True):
@@ -103,12 +105,11 @@ async def resolve_reference(store: Log, record: SessionRecord, written: str) -> 
 async def _resolve_event(store: Log, record: SessionRecord, name: str) -> Event:
     """One event by number, id, or unique id prefix."""
     seq = parse_seq(name)
-    if seq is not None:
-        found = await store.read(record.id, Slice(any_lane=True, after=seq - 1, until=seq)) if seq else []
-        if not found:
-            has = f"it has #1 to #{record.version}" if record.version else "it has no events yet"
-            raise UnknownEvent(f"#{name}", record.id, has)
+    if seq and (found := await store.read(record.id, Slice(any_lane=True, after=seq - 1, until=seq))):
         return found[0]
+    if seq is not None and len(name) < _MIN_ID_DIGITS:
+        has = f"it has #1 to #{record.version}" if record.version else "it has no events yet"
+        raise UnknownEvent(f"#{name}", record.id, has)
     if exact := await _by_id(store, record, name):
         return exact
     ids = await store.ids(record.id, name, MAX_CANDIDATES + 1) if isinstance(store, Search) else []

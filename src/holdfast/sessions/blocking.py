@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -129,6 +130,17 @@ class BlockingSessionService:
         """Returns one turn of a conversation, to be used in a `with` block."""
         return BlockingTurn(self._service.turn(session_id, id=id))
 
+    @contextmanager
+    def announce_turn(self, session_id: str) -> Iterator[None]:
+        """Lets other processes know that this one is in a turn."""
+        announced = self._service.announce_turn(session_id)
+        portal.run(announced.__aenter__)
+        try:
+            yield
+        finally:
+            portal.run(lambda: announced.__aexit__(None, None, None))
+
+    others = _blocking(SessionService.others)
     create = _blocking(SessionService.create)
     get = _blocking(SessionService.get)
     list = _blocking(SessionService.list)

@@ -32,9 +32,9 @@ from ..messages import (
     rebase,
     replace_payload,
     strip_frame,
+    user_topics,
 )
 from ..messages.payload import ERROR_MARK
-from ..strategies.history import user_topics
 from ..summaries.structured_headings import OWN_HEADINGS, OWN_TITLE
 from ..tokens import part_text
 from .text_scrubber import REDACTED, TextScrubber

@@ -8,10 +8,9 @@ import msgspec
 
 from ..context import Request, View
 from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, clip, is_ledger_page
-from ..messages import Message, Text, ToolResult, framed_message, is_framed, own_words, strip_frame
+from ..messages import Message, Text, ToolResult, framed_message, is_framed, strip_frame
 from ..tokens import Estimator
 
-_MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
 _CLEARABLE = ("function", "custom", "function_call")
 """Results of built-in tools have their own structure, which text cannot replace."""
 
@@ -108,17 +107,6 @@ def full_history_text(request: Request, ledger: Ledger) -> str:
     texts += [*(file.path for file in ledger.files), *(command.text for command in ledger.commands)]
     prompt = (part if isinstance(part, str) else message_text(part) for part in view.prompt_overhead)
     return "\n".join([*prompt, *texts])
-
-
-def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
-    """Returns the first words of the first and of the newest user messages."""
-    topics = [*carried, *(_first_words(words) for m in dropped if (words := own_words(m)))]
-    return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
-
-
-def _first_words(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _MAX_TOPIC_CHARS else words[: _MAX_TOPIC_CHARS - 1].rstrip() + "…"
 
 
 def is_clearable(result: ToolResult) -> bool:

@@ -76,8 +76,6 @@ def fit_unread_results(request: Request, strategy: Strategy) -> Request:
     still has room for the task and the user's rules, where notes have them. Else beginning and end of the longest are
     left.
     """
-    if not request.plan.unread:
-        return request
     writes_notes = getattr(strategy, "writes_notes", True)
     return lift_target(request.at(_shorten_unread(request, has_notes=bool(request.notes) or writes_notes)))
 

@@ -12,11 +12,10 @@ import msgspec
 
 from ..context import Plan, Request, Skip
 from ..errors import Outcome
-from ..messages import Message, framed_message, is_framed
+from ..messages import Message, framed_message, is_framed, user_topics
 from ..models.calls import Steps
 from ..tokens.budget import require_positive
 from .base import BaseStrategy, run_strategy
-from .history import user_topics
 from .windows import KEEP_TOKENS, archive_before, snap_to_turn
 
 if TYPE_CHECKING:

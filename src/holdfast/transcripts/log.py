@@ -30,9 +30,10 @@ from ..messages import (
     decode_all,
     extract_media,
     starts_turn,
+    user_topics,
 )
 from ..sessions.history import FOLDER, TITLE
-from ..strategies.history import message_numbers, previous_ledger, user_topics
+from ..strategies.history import message_numbers, previous_ledger
 from ..tokens import Estimator
 from ..tokens.estimators import prompt_overhead
 from ..tokens.window import WindowFacts

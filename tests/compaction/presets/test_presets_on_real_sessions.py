@@ -5,6 +5,7 @@ Kept messages, presentation and limits match the preset's document.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ ALLOWED = {"pi": 13_107, "layer": 1_000, "workstream": 16_384, "holdfast": 8_192
 QUOTES_ANSWERED = ("claude_code", "opencode")
 """Their summary archives an answered request with its reply and quotes both; lines like its structure are marked."""
 MAX_CALLS = 24
+ITEM_ID = re.compile(r"\[[a-z]\d{1,4}\] ")
+"""Names an item of the previous summary, so that the answer can refer to it."""
 LONG = 80
 """Messages of a long session used by most tests."""
 PAIRS = [
@@ -103,7 +106,8 @@ def test_preset_on_a_real_session(
         shared = [event for event in second.kept if event.message in before and event.message not in rest]
         assert len(shared) <= 1, "P7: nothing that the first round kept, except the user message of a split turn"
     if first.summary and server.requests:
-        counts = [request.prompt.count(first.summary.strip()) for request in server.requests]
+        prompts = [ITEM_ID.sub("", request.prompt) for request in server.requests]
+        counts = [prompt.count(first.summary.strip()) for prompt in prompts]
         assert (counts[0], sum(counts)) == (1, 1), "the previous summary is sent once"
 
 
