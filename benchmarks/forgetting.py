@@ -21,7 +21,7 @@ import msgspec
 
 from holdfast import StructuredSummary, compact
 from holdfast.ledger import HistoryExtractor, required_facts
-from holdfast.messages import Json, Message, Text, decode_all, encode_all, is_note
+from holdfast.messages import Json, Message, Text, calls_command, decode_all, encode_all, own_words
 from holdfast.models import ModelCall, ScriptedModel
 from holdfast.tokens import Tokenizer
 from holdfast.transcripts import Transcript, read_transcript
@@ -70,7 +70,7 @@ def plant_rules(messages: Sequence[Message]) -> list[Message]:
     turns = [
         place
         for place, message in enumerate(messages)
-        if message.role == "user" and message.text and not is_note(message)
+        if own_words(message) and not calls_command(message.text)  # what follows a command is its own text
     ]
     spread = turns[1 : 1 + len(RULES)]
     for place, message in enumerate(messages):

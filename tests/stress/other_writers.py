@@ -445,7 +445,6 @@ def _as_request(talk: Talk, messages: list[Any]) -> Request:
 
 def run_episodes(minutes: float, seed: int, kinds: tuple[str, ...], steps: int = 25, most: int = 10**9) -> Counter[str]:
     """Runs episodes until the time is over; returns what was counted, with the problems as `violations`."""
-    logging.getLogger("holdfast").setLevel(logging.CRITICAL)
     until, total = time.monotonic() + 60 * minutes, Counter[str]()
     for number in range(most):
         kind = kinds[number % len(kinds)]
@@ -466,6 +465,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", choices=STORES, help="only this store; default: all in turn")
     given = parser.parse_args()
+    logging.getLogger("holdfast").setLevel(logging.CRITICAL)
     total = run_episodes(given.minutes, given.seed, STORES if given.store is None else (given.store,))
     for name, number in sorted(total.items()):
         print(f"  {name:32}{number:10}")

@@ -63,7 +63,8 @@ from stress.session_worker import problems_of
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 ROOT, SERVICES, MAX_SESSIONS = "s", 3, 3
 STORE_CALLS = (
-    "create session sessions append read media forks rewrite delete problems search ids take release held changed close"
+    "create session sessions append read media forks relatives rewrite erase delete problems search ids take release "
+    "held changed close"
 ).split()
 WRITES = frozenset({"create", "append", "rewrite"})
 KINDS = st.sampled_from([kind for kind, weight in WEIGHTS.items() for _ in range(weight)])
