@@ -11,7 +11,6 @@ import msgspec
 from ..compaction import SummarizerRun
 from ..context import Request
 from ..context.events import EventKind
-from ..context.references import citation
 from ..errors import Aborted, InvalidInput, InvalidLimit
 from ..ledger import FileRecord, HistoryExtractor, Ledger, PageRenderer, SectionRenderer, clip
 from ..ledger.lines import LedgerLine
@@ -125,7 +124,7 @@ class SessionDigest:
 
     @cached_property
     def sections(self) -> SectionRenderer:
-        return SectionRenderer(self.extractor, citation, _PAGE_TOKENS)
+        return SectionRenderer(self.extractor, _PAGE_TOKENS)
 
     @cached_property
     def _page(self) -> PageRenderer:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol, cast
 import msgspec
 
 from ..context import Plan, Request, Skip
-from ..context.references import citation
 from ..errors import InvalidInput, Outcome
 from ..ledger import (
     HistoryExtractor,
@@ -220,7 +219,7 @@ class SummaryRun:
 
     @cached_property
     def _sections(self) -> SectionRenderer:
-        return SectionRenderer(self.history, citation, min(self.room, MAX_SUMMARY_TOKENS))
+        return SectionRenderer(self.history, min(self.room, MAX_SUMMARY_TOKENS))
 
     @cached_property
     def _page_renderer(self) -> PageRenderer:
