@@ -6,8 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.summaries.structured import CompletedWork, RemovedItem, SummarySections, render_body, render_sections
-from holdfast.summaries.structured_extra import ExtraSection
+from holdfast.summaries.structured import (
+    CompletedWork,
+    ExtraSection,
+    RemovedItem,
+    SummarySections,
+    render_body,
+    render_sections,
+)
 from holdfast.summaries.structured_parse import parse_sections
 
 TASK = "Mend the tide tables of Osterhaven.\nAll of them, please."

@@ -28,9 +28,9 @@ from ..summaries import (
     SummaryInput,
     SummaryTranscript,
     build_transcript,
+    log_section,
     remove_hallucinated_names,
     replace_surrogates,
-    restore_missing_facts,
     write_to_fit,
 )
 from ..summaries.handoff import (
@@ -204,7 +204,7 @@ def _write_handoff(request: Request, task: LedgerLine | None, goal: str, room: i
     checked = remove_hallucinated_names(draft.text, lambda: f"{goal}\n{digest.memory}\n{digest.full_text()}")
     files = _fitting_files(relevant_files(digest.ledger.files, goal, checked.text), int(room * _FILES_SHARE), digest)
     text = _join(checked.text, _file_list(files))
-    restored = restore_missing_facts(
+    restored = log_section(
         f"{goal}\n{text}",
         "",
         constraints_and_errors(digest.ledger),

@@ -58,7 +58,8 @@ from ..summaries import (
 )
 from ..summaries.log_section import LastRequest, earlier_items, split_log_section
 from ..summaries.state_writer import split_state, verified_state
-from ..summaries.structured_parse import original_task, read_items
+from ..summaries.structured import original_task
+from ..summaries.structured_parse import read_items
 from ..tokens import count_tokens
 from ..tokens.budget import require_not_negative, require_positive
 from .base import BaseStrategy, run_strategy

@@ -97,7 +97,7 @@ def relevant_files(files: Iterable[FileRecord], goal: str, draft: str) -> list[F
     changed = [file for file in files if file.edits]
     wanted = find_words(goal)
     mentioned = wanted | find_words(draft)
-    direct = [file for file in files if file.path in draft or _file_name(file) in mentioned]
+    direct = [file for file in files if file.path in draft or base_name(file.path).lower() in mentioned]
     shared = [file for file in files if find_words(_WORD_BOUNDARY.sub(" ", base_name(file.path))) & wanted]
     ranked = [*direct, *shared, *(changed if len(changed) <= _ALWAYS_NAMED else ())]
     return list(islice({file.path: file for file in ranked}.values(), _MAX_FILES))
@@ -116,10 +116,6 @@ def lines_about_goal(goal: str, lines: Iterable[LedgerLine], room: int) -> list[
     frequency = Counter(word for shared, _ in found for word in shared)
     found.sort(key=lambda one: (-sum(1 / frequency[word] for word in one[0]), -one[1].time))
     return take_fitting((f"{citation(line.place)} {line.text.strip()}" for _, line in found), room)
-
-
-def _file_name(file: FileRecord) -> str:
-    return base_name(file.path).lower()
 
 
 def _user_line(fact: Fact) -> LedgerLine:

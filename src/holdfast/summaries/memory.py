@@ -61,7 +61,8 @@ def verify_blend(block: MemoryBlock, answer: str, fits: Callable[[str], bool]) -
     checked = remove_hallucinated_names(answer, lambda: replaced)
     lines = [LedgerLine(line, "user", "", place, 0, 0) for place, line in enumerate(replaced.splitlines(), 1)]
     facts = required_facts(Ledger(users=[LedgerLine("", "user", "", 0, 0, 0), *lines]))
-    needed = [fact for fact in facts if fact.kind == "constraint" or (fact.kind != "task" and _names_file(fact.text))]
+    naming = {fact for fact in facts if any(name_kind(name) == "file" for name in find_names(fact.text))}
+    needed = [fact for fact in facts if fact.kind == "constraint" or (fact.kind != "task" and fact in naming)]
     text, restored, left = checked.text, 0, 0
     for fact in sorted(missing_facts(needed, text), key=lambda fact: fact.kind != "constraint"):
         longer = f"{text}\n- {fact.text.removeprefix('- ')}"
@@ -70,10 +71,6 @@ def verify_blend(block: MemoryBlock, answer: str, fits: Callable[[str], bool]) -
         else:
             left += 1
     return text, (*checked.remarks, *RestoredFacts(text, restored, left).remarks)
-
-
-def _names_file(text: str) -> bool:
-    return any(name_kind(name) == "file" for name in find_names(text))
 
 
 def render_memory(block: MemoryBlock) -> str:
