@@ -131,11 +131,12 @@ def _new_status(change: StateChange, known: StateItem | None) -> Status:
 
 def _group_changes(changes: Sequence[StateChange], known: Mapping[str, StateItem]) -> dict[str, StateChange]:
     """Returns changes by text, without duplicates; one that names an entry by its id alone states it as it is."""
-    renamed = {change.id: change.text for change in changes if comparable_text(change.text) and change.id in known}
+    texts = {change.id: change.text for change in changes if change.id and comparable_text(change.text)}
     stated: dict[str, StateChange] = {}
     for change in changes:
-        if not comparable_text(change.text) and (item := known.get(change.id)):
-            change = StateChange(renamed.get(item.id, item.text), item.id, change.status or item.status)
+        if not comparable_text(change.text):
+            item = StateItem("", texts[change.id]) if change.id in texts else known.get(change.id, StateItem("", ""))
+            change = StateChange(item.text, change.id, change.status or item.status)
         if text := comparable_text(change.text):
             old = stated.get(text, change)
             stated[text] = StateChange(change.text, old.id or change.id, change.status or old.status)
