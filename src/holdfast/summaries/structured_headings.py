@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -184,17 +184,34 @@ def closing_fence(lines: Sequence[str], start: int, mark: str) -> int | None:
     return None
 
 
+def fence_ends(lines: Sequence[str]) -> Callable[[int], int | None]:
+    """Returns a function from the index of a line that opens a code fence to that of the line that closes it.
+
+    Each mark is sought to the end of the text only once.
+    """
+    unclosed: list[str] = []
+
+    def end_of(at: int) -> int | None:
+        fence = FENCE.match(lines[at])
+        if fence is None or fence[1].startswith(tuple(unclosed)):
+            return None
+        end = closing_fence(lines, at + 1, fence[1])
+        if end is None:
+            unclosed.append(fence[1])
+        return end
+
+    return end_of
+
+
 def split_at_headings(text: str) -> Iterator[tuple[Heading | None, list[str]]]:
     """Yields each Markdown heading with its own and the following lines; those before the first have none.
 
     A heading inside a code block is text.
     """
-    lines, at = text.splitlines(), 0
-    heading, block = None, list[str]()
+    lines, at, heading, block = text.splitlines(), 0, None, list[str]()
+    end_of = fence_ends(lines)
     while at < len(lines):
-        fence = FENCE.match(lines[at])
-        end = closing_fence(lines, at + 1, fence[1]) if fence else None
-        found = parse_heading(lines[at])
+        end, found = end_of(at), parse_heading(lines[at])
         if found and found.level <= MAX_LEVEL:
             yield heading, block
             heading, block = found, []

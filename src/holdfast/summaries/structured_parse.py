@@ -35,7 +35,7 @@ from .structured import (
 from .structured_headings import (
     Heading,
     SectionName,
-    closing_fence,
+    fence_ends,
     is_all_done,
     is_empty,
     is_empty_value,
@@ -236,13 +236,14 @@ class _Outline:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.blocks, self.left_out, self.is_known = [_Block()], 0, False
-        at, wrapped, strongest = 0, False, headings.BARE_LEVEL
+        at, wrapped, strongest, end_of = 0, False, headings.BARE_LEVEL, fence_ends(lines)
         while at < len(lines):
             line, block, at = lines[at], self.blocks[-1], at + 1
             if fence := FENCE.match(line):
-                end = closing_fence(lines, at, fence[1])
-                inside = filter(None, map(parse_heading, lines[at:end]))
-                if block.is_lead and (end is None or any(heading.section for heading in inside)):
+                end = end_of(at - 1)
+                if block.is_lead and (
+                    end is None or any(one and one.section for one in map(parse_heading, lines[at:end]))
+                ):
                     wrapped = True
                 elif end is not None:
                     block.lines.append("\n".join(lines[at - 1 : end + 1]))
