@@ -331,6 +331,11 @@ def test_lines_of_a_code_block_in_an_item_stay_apart() -> None:
     assert parse_sections(render_body(read)) == read
 
 
+def test_parse_sections_box_alone_begins_an_item_on_the_next_line() -> None:
+    read = parse_sections("## Pending Work\n- [ ] K7\n- [ ]\n  K8\n- [ ]\n")
+    assert read == SummarySections(pending=("K7", "K8"))
+
+
 def test_parse_sections_error_table() -> None:
     read = parse_sections("### Errors and Resolutions\n| Error | Resolution |\n|---|---|\n| Locked | waited |")
     assert read == SummarySections(errors=("Locked → waited",))

@@ -60,6 +60,7 @@ _REASON_SEPARATORS = (
 _ACTION_SUFFIX = re.compile(r"(.+?)\s*\(([\w ]{2,24})\)$")
 _MAX_SUBJECT = 60
 CHECKBOX = re.compile(r"(?:\[([ xX✓✔]?)\]|([☐⬜🔲])|[✅☑✔]️?)\s*(.*)$")
+_CHECKED_SECTIONS = ("pending", "completed", "progress", "next")
 _RULER = re.compile(r":?-+:?")
 _DONE = "Done"
 _LINE_BREAK = " ⏎ "
@@ -216,13 +217,10 @@ class _Block(msgspec.Struct):
                 elif ruled or [cell.casefold() for cell in cells[1:3]] != ["action", "description"]:
                     items.append(ParsedItem(cells=cells))
             elif last:
-                last.text += f" {bare}"
+                last.text = f"{last.text} {bare}".strip()
             else:
                 items.append(ParsedItem(bare))
         return (msgspec.structs.replace(item, prefix=self.prefix) for item in items)
-
-
-_CHECKED_SECTIONS = ("pending", "completed", "progress", "next")
 
 
 def _code_text(block: str) -> str:
