@@ -3,7 +3,7 @@
 from .carry import is_ledger_page, merge_ledgers, trim_ledger
 from .entries import FileRecord, Ledger
 from .extract import HistoryExtractor
-from .facts import Fact, missing_facts, required_facts, steps_since
+from .facts import Fact, FactKind, missing_facts, required_facts, stated_facts, steps_since
 from .files import base_name, list_by_folder
 from .headings import COUNTED, PAGE_OPENING, ROUND
 from .lines import find_constraints, find_task
@@ -22,6 +22,7 @@ __all__ = [
     "READABLE_CHARS",
     "ROUND",
     "Fact",
+    "FactKind",
     "FileRecord",
     "HistoryExtractor",
     "Ledger",
@@ -51,6 +52,7 @@ __all__ = [
     "required_facts",
     "score_names",
     "shorten_page",
+    "stated_facts",
     "steps_since",
     "take_fitting",
     "trim_ledger",

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from .entries import Ledger
-from .lines import CONSTRAINT, SENTENCE, find_task
+from .lines import CONSTRAINT, SENTENCE, LedgerLine, find_task
 from .names import find_names, find_words, name_kind
 from .plan import without_step_number
 from .text import BRIEF_CHARS, clip
@@ -47,12 +47,7 @@ def required_facts(ledger: Ledger) -> tuple[Fact, ...]:
     The user's other statements come last: not every constraint is worded as one.
     """
     task = find_task(ledger.users)
-    sentences = [
-        Fact("constraint" if CONSTRAINT.search(sentence) else "statement", sentence.strip(), line.place, order)
-        for line in ledger.users
-        for order, sentence in enumerate(SENTENCE.findall(line.text))
-        if len(find_words(sentence)) >= _MIN_WORDS or CONSTRAINT.search(sentence)
-    ]
+    sentences = stated_facts(ledger.users)
     printed = [line for line in ledger.errors if line.kind != "file"]  # error lines in files are not news
     return (
         *([Fact("task", task.text, task.place)] if task else ()),
@@ -63,6 +58,16 @@ def required_facts(ledger: Ledger) -> tuple[Fact, ...]:
         *(Fact("earlier", line.text, 0) for line in ledger.closings if line.source == EARLIER_SUMMARY),
         *(fact for fact in sentences if fact.kind == "statement" and task and fact.text not in task.text),
     )
+
+
+def stated_facts(lines: Iterable[LedgerLine]) -> list[Fact]:
+    """Returns the sentences of these lines, as constraints or as other statements."""
+    return [
+        Fact("constraint" if CONSTRAINT.search(sentence) else "statement", sentence.strip(), line.place, order)
+        for line in lines
+        for order, sentence in enumerate(SENTENCE.findall(line.text))
+        if len(find_words(sentence)) >= _MIN_WORDS or CONSTRAINT.search(sentence)
+    ]
 
 
 def steps_since(ledger: Ledger, place: int) -> list[tuple[int, str]]:

@@ -35,7 +35,6 @@ from ..summaries import (
 )
 from ..summaries.handoff import (
     HandoffText,
-    constraints_and_errors,
     lines_about_goal,
     relevant_files,
     shorten_title,
@@ -204,13 +203,8 @@ def _write_handoff(request: Request, task: LedgerLine | None, goal: str, room: i
     checked = remove_hallucinated_names(draft.text, lambda: f"{goal}\n{digest.memory}\n{digest.full_text()}")
     files = _fitting_files(relevant_files(digest.ledger.files, goal, checked.text), int(room * _FILES_SHARE), digest)
     text = _join(checked.text, _file_list(files))
-    restored = log_section(
-        f"{goal}\n{text}",
-        "",
-        constraints_and_errors(digest.ledger),
-        room - digest.count_tokens(text),
-        digest.count_tokens,
-    )
+    left, shown = room - digest.count_tokens(text), f"{goal}\n{text}"
+    restored = log_section(shown, "", digest.ledger, left, digest.count_tokens, kinds=("constraint", "error"))
     return Handoff(
         goal,
         _join(goal, source, text, restored.section),

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
+from typing import get_args
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ..context.references import NUMBER, citation
 from ..ledger import (
     ROUND,
     Fact,
+    FactKind,
     FileRecord,
     Ledger,
     base_name,
@@ -126,15 +128,19 @@ def log_section(
     room: int,
     measure: Callable[[str], int],
     archived: Archived | None = None,
+    kinds: Collection[FactKind] = get_args(FactKind),
 ) -> RestoredFacts:
     """Returns a section, within `room` tokens, with facts that neither the summary nor the visible messages contain.
 
-    With `archived`, a later round reads everything back from it: it also states the round and what is covered.
+    With `archived`, a later round reads everything back from it: it also states the round and what is covered. Without,
+    it has facts of these kinds, and files that were read if files are one of them.
     """
     known, facts = f"{summary}\n{visible}", _deduplicate(required_facts(ledger))
     if archived is None:
+        facts = [fact for fact in facts if fact.kind in kinds]
         heading, lost = f"{LOG_HEADING}\n\n", missing_facts(facts, known)
         read = [file for file in ledger.files if not file.edits and base_name(file.path) not in known]
+        read = read if "file" in kinds else []
         found = _fit(lost, (), ledger, read, room - measure(heading), measure)
         return msgspec.structs.replace(found, section=heading + found.section) if found.section else found
     task, request = find_task(ledger.users), archived.last
