@@ -170,6 +170,13 @@ def test_keyboard_alone_moves_searches_and_undoes(browser: Browser, site: Site) 
     browser.press(ESCAPE)
     browser.wait("return !document.querySelector('dialog')")
     browser.press("u")
+    browser.wait_text("dialog.ask", "Undo compaction #26")
+    browser.press(ESCAPE)
+    browser.wait("return !document.querySelector('dialog')")
+    assert "Undo" in browser.text("#last")
+    browser.press("u")
+    browser.wait_text("dialog.ask", "leave the context")
+    browser.click("dialog.ask button.do")
     browser.wait_text("#status", "undone")
     browser.wait_text("#last", "Nothing is archived")
     browser.press("/#5\n")
@@ -225,12 +232,20 @@ def test_actions_of_an_event_pin_restore_and_fork(browser: Browser, site: Site) 
     ):
         browser.open(f"{site.base}/s/acts?e=4")
         press_button(browser, button)
+        if button == "Restore":
+            confirm(browser)
         browser.wait_text("#status", message)
         browser.wait("return document.body.dataset.version === given[0]", str(version))
     browser.wait_text("#list", "Ship 1 of berth N1")
     press_button(browser, "Fork here")
+    confirm(browser)
     browser.wait_text(".title", "fork of #")
     assert "/s/acts" not in browser.driver.current_url
+
+
+def confirm(browser: Browser) -> None:
+    browser.wait("return document.querySelector('dialog.ask button.do')")
+    browser.click("dialog.ask button.do")
 
 
 def press_button(browser: Browser, text: str, just_before: str = "") -> None:
@@ -258,6 +273,7 @@ def test_conflict_is_shown_and_nothing_is_lost(browser: Browser, site: Site) -> 
     browser.open(f"{site.base}/s/conflict")
     browser.wait_text("#detail h2", "#")
     press_button(browser, "Fork here", just_before="document.body.dataset.version = 1")
+    confirm(browser)
     browser.wait_text("#status", "Somebody else changed this session meanwhile")
     with BlockingSessionService(SQLiteStore(site.store)) as sessions:
         assert sessions.get("conflict").version == 26

@@ -24,16 +24,16 @@ from ..sessions import Context, SessionService
 from ..sessions.restore import quote_message
 from ..stores import Slice
 from .access import Access
-from .actions import ActionRequest, run_action
+from .actions import ActionRequest, plan_action, run_action
 from .addresses import decode_id, session_path
 from .diff import compare_contexts
 from .events import MAX_TEXT, read_event, read_rows
-from .overview import read_overview
+from .overview import OverviewReader
 from .replies import json_reply, problem_reply
 from .stats import CompactionFacts, ReplyFacts, StatsReader
 from .worker import PreviewOptions, StoreWorker
 
-_MAX_HITS = 50
+_MAX_HITS, _LISTED = 50, 20
 _MAX_LINES = 3_000
 """Lines of a page of notes, events of a compaction, or messages of a context in a reply."""
 _WIRE_PIECE = 200_000
@@ -71,6 +71,7 @@ class Api:
         self, sessions: SessionService, access: Access, *, store_url: str | None = None, read_only: bool = False
     ) -> None:
         self.sessions, self.access, self.read_only = sessions, access, read_only
+        self.overviews = OverviewReader(sessions)
         self.worker = StoreWorker(sessions, store_url)
         self.stats = StatsReader(sessions)
         self.closing = False
@@ -91,11 +92,12 @@ class Api:
             "/at/{seq:int}/wire": self.wire_at,
             "/c/{seq:int}": self.compaction,
             "/preview": self.preview,
+            "/before/{action}": self.plan,
             "/live": self.live,
         }
         found = [Route(f"/api/s/{{id}}{path}", handler) for path, handler in paths.items()]
         found.append(Route("/api/s/{id}/do/{action}", self.act, methods=["POST"]))
-        found.append(Route("/api/search", self.search))
+        found += [Route("/api/search", self.search), Route("/api/sessions", self.listed)]
         return found
 
     async def record(self, request: Request) -> SessionRecord:
@@ -111,7 +113,15 @@ class Api:
 
     @_answering
     async def overview(self, request: Request) -> Response:
-        return json_reply(await read_overview(self.sessions, await self.record(request)))
+        return json_reply(await self.overviews.read(await self.record(request)))
+
+    @_answering
+    async def listed(self, request: Request) -> Response:
+        """Some sessions, newest first, and how many there are."""
+        records = await self.sessions.list(self.access.owner(request.headers))
+        first = _number(request, "from", 0)
+        found = [await self.overviews.try_read(record) for record in records[first : first + _LISTED]]
+        return json_reply({"count": len(records), "sessions": found})
 
     @_answering
     async def rows(self, request: Request) -> Response:
@@ -135,7 +145,8 @@ class Api:
         marks = [
             (one.seq, one.before, one.after, one.archived, one.seq in stats.undone) for one in stats.compactions[-400:]
         ]
-        return json_reply({"seqs": seqs, "sizes": sizes, "reported": reported, "compactions": marks})
+        curve = {"seqs": seqs, "sizes": sizes, "reported": reported}
+        return json_reply(curve | {"compactions": marks, "threshold": size.threshold})
 
     @_answering
     async def price(self, request: Request) -> Response:
@@ -252,6 +263,7 @@ class Api:
         mark = max((tip.mark for tip in record.lanes.values()), default=0)
         found = await self.worker.explain(record.id, event.id, mark)
         fates = [(one.seq, one.fate, one.rule, one.tokens, one.lines) for one in found.events]
+        ranks = [line.rank for line in (*found.page.lines, *found.page.result_lines) if line.rank]
         page = msgspec.structs.replace(
             found.page,
             lines=found.page.lines[:_MAX_LINES],
@@ -270,6 +282,7 @@ class Api:
                 "count": len(fates),
                 "fates": fates[-_MAX_LINES:],
                 "page": page,
+                "cut": max(ranks, default=0),
             }
         )
 
@@ -284,6 +297,17 @@ class Api:
         reply |= {name: len(getattr(found, name)) for name in ("kept", "archived", "edited")}
         reply["page"] = found.page[:MAX_TEXT]
         return json_reply(reply)
+
+    @_answering
+    async def plan(self, request: Request) -> Response:
+        record, action = await self.record(request), request.path_params["action"]
+        event, given = None, request.query_params.get("seq")
+        if given:
+            event = await self._event_at(record, _number(request, "seq", 1))
+        one = await self.overviews.read(record)
+        wanted = one.undone if action == "redo" else one.last
+        compaction = None if wanted is None else await self._event_at(record, wanted.seq)
+        return json_reply(await plan_action(self.sessions, record, action, event, compaction))
 
     @_answering
     async def act(self, request: Request) -> Response:
