@@ -134,7 +134,7 @@ async def test_sizes_and_cost() -> None:
         assert (await running.json("/api/s/s/sizes"))["compactions"][0][4] is True
 
 
-async def test_event_has_its_parts_and_the_result_beside_its_call() -> None:
+async def test_event_has_its_parts_and_a_call_has_its_result() -> None:
     async with run_inspector() as running:
         await running.sessions.create(id="s", format="openai-chat")
         await running.sessions.append(
@@ -182,6 +182,40 @@ async def test_encrypted_summary_is_explained() -> None:
 
     body = {"strategy": "codex", "tokens_before": 9, "tokens_after": 4, "archived": []}
     assert "is encrypted" in sentences_of(Event("x", EventKind.COMPACTION, now(), body))[1]
+
+
+async def test_first_figures_of_a_preview_come_from_sizes_alone() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions, turns=40)
+        size = await running.sessions.size("s")
+        first = await running.json("/api/s/s/preview?quick=1&strategy=ledger&budget=1000&at=81")
+        exact = await running.json("/api/s/s/preview?strategy=ledger&budget=1000&at=81")
+        assert first["quick"] and first["tokens_before"] == size.tokens == exact["tokens_before"]
+        assert first["kept"] + first["archived"] == 81 and first["tokens_after"] == 500
+        assert exact["lines"] >= exact["archived"] > 0
+        at_60 = await running.json("/api/s/s/at/60?quick=1")
+        assert at_60["count"] == 60
+        assert 0 < at_60["tokens"] < size.tokens
+        await compact(running.sessions)
+        assert (await running.json("/api/s/s/at/60?quick=1")) == {"count": 0}
+
+
+async def test_preview_ends_when_the_browser_no_longer_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = anyio.Event()
+
+    async def work_forever(*_: object) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        monkeypatch.setattr(running.inspector.api.worker, "preview", work_forever)
+        with anyio.move_on_after(0.5):
+            await running.get("/api/s/s/preview?strategy=ledger&budget=1000")
+        with anyio.fail_after(20):
+            await ended.wait()
 
 
 async def test_redacted_text_is_gone_from_an_explained_compaction() -> None:
@@ -237,6 +271,8 @@ async def test_search_finds_archived_events_in_all_sessions() -> None:
         assert (hit["seq"], hit["archived"], hit["path"]) == (8, True, "/s/s")
         page = (await running.get("/search?q=timber")).text
         assert 'href="/s/s?e=8"' in page
+        assert "<mark>timber</mark>" in page and "events in 1 session<" in page
+        assert page.count("<h2>") == 1 and "Ship 0 of berth N0" in page
         assert "Search all sessions" in (await running.get("/search?q=timber&session=s")).text
 
 

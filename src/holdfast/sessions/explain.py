@@ -6,6 +6,7 @@ stored byte for byte. Nothing is written.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -103,6 +104,17 @@ class CompactionPreview(msgspec.Struct, frozen=True, omit_defaults=True):
     cost: Cost | None = None
 
 
+class CompactionEstimate(msgspec.Struct, frozen=True):
+    """The first figures of a compaction, from sizes alone: what it aims at, and what it can keep as it is."""
+
+    tokens_before: int
+    tokens_after: int
+    """What it compacts down to."""
+    kept: int
+    """Newest messages that fit into that, if there were no notes."""
+    archived: int
+
+
 async def explain_compaction(live: LiveSession, event_id: str) -> Explanation:
     """`SessionService.explain` on an open session."""
     event = await live.event(event_id)
@@ -155,6 +167,18 @@ async def preview_compaction(live: LiveSession, view: View, policy: Policy, wind
         decision.remarks,
         run.cost(decision),
     )
+
+
+def estimate_compaction(view: View, seq: int, policy: Policy, window: Window | None) -> CompactionEstimate:
+    """Estimates a compaction of the live messages up to a seq; takes no longer for many of them."""
+    bounds, _ = policy.request(view, window)
+    ends, newest = view.token_sums.cumulative, view.token_sums.cumulative[-1]
+    count = bisect_right(view.ids, seq, key=lambda id: view.events[id].seq if id in view.events else 0)
+    tokens, least = view.tokens_with(ends[count] - newest), view.tokens_with(-newest)
+    target = bounds.target if bounds.target is not None and bounds.target < tokens else least + (tokens - least) // 2
+    sizes = range(count)
+    first = bisect_left(sizes, -target, key=lambda index: -view.tokens_with(ends[count] - ends[index] - newest))
+    return CompactionEstimate(tokens, target, count - first, first)
 
 
 def _line_count(message: Message) -> int:

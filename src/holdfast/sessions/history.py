@@ -156,6 +156,8 @@ async def fork_record(live: LiveSession, at: str | None, new: str, created: str)
 
 async def view_at(live: LiveSession, event: Event) -> View:
     """Returns the view that the event's lane had right after it; reads what that view needs, and writes nothing."""
+    if event.seq == live.version:
+        return await live.view(event.lane)
     tip = await _tip_after(live, event, live.tip(event.lane), event.seq)
     return await view_from(live, event.lane, tip)
 

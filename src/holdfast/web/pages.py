@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any
 
 import msgspec
 
-from ..compaction import PRESETS
+from ..compaction import PRESETS, preset
 from ..messages import to_json
-from ..strategies.names import STRATEGY_NAMES
 from .addresses import encode_id, session_path
 from .html import Child, Html, document, join, link, tag, when
 from .overview import Overview
@@ -51,26 +51,51 @@ def sessions_page() -> Html:
 def search_page(
     query: str, hits: Sequence[dict[str, Any]], problem: str, more: str | None, everywhere: str | None
 ) -> Html:
-    """Search over every event, archived ones too; `everywhere` leads from one session to all of them."""
-    rows = [
+    """Search over every event, archived ones too, grouped by session; `everywhere` leads from one to all of them."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for hit in hits:
+        groups.setdefault(hit["path"], []).append(hit)
+    found = [
         tag(
-            "li",
-            link(f"#{hit['seq']}", f"{hit['path']}?e={hit['seq']}", class_="seq"),
-            tag("span", hit["role"], class_="role"),
-            tag("span", hit["snippet"], class_="archived" if hit["archived"] else None),
-            tag("span", when(hit["time"]), " ", hit["title"], class_="quiet"),
+            "section",
+            tag("h2", link(own[0]["title"] or path, path), " ", tag("span", _count(own, "event"), class_="quiet")),
+            tag("ol", *(_hit(hit, query) for hit in own), class_="hits"),
         )
-        for hit in hits
+        for path, own in groups.items()
     ]
-    found = tag("ol", *rows, class_="hits") if rows else tag("p", problem or "Nothing was found.", class_="lead")
+    many = "the first " if more else ""
+    counts = f"{many}{_count(hits, 'event')} in {_count(groups, 'session')}"
     return document(
         "Search",
         tag("h1", f"Search: {query}" if query else "Search"),
+        tag("p", counts if hits else problem or "Nothing was found.", class_="lead") if query else None,
         tag("p", "In one session. ", link("Search all sessions", everywhere), class_="quiet") if everywhere else None,
-        found if query else tag("p", "Words that must all occur, in any order.", class_="lead"),
+        *(found if query else [tag("p", "Words that must all occur, in any order.", class_="lead")]),
         tag("p", link("More", more), class_="more") if more else None,
         script="links.js",
     )
+
+
+def _count(things: Sized, name: str) -> str:
+    return f"{len(things):,} {name}{'s' * (len(things) != 1)}"
+
+
+def _hit(hit: dict[str, Any], query: str) -> Html:
+    return tag(
+        "li",
+        link(f"#{hit['seq']}", f"{hit['path']}?e={hit['seq']}", class_="seq"),
+        tag("span", hit["role"], class_="role"),
+        tag("span", *_highlight(hit["snippet"], query), class_="archived" if hit["archived"] else None),
+        tag("span", when(hit["time"]), " archived" if hit["archived"] else "", class_="quiet"),
+    )
+
+
+def _highlight(text: str, query: str) -> Iterator[Child]:
+    """Yields a text with the words of a query marked."""
+    words = sorted(filter(None, re.split(r"[\s\"]+", query)), key=len, reverse=True)
+    pattern = re.compile(f"({'|'.join(map(re.escape, words))})" if words else r"(?!)", re.IGNORECASE)
+    for number, piece in enumerate(pattern.split(text)):
+        yield tag("mark", piece) if number % 2 else piece
 
 
 def _frame(
@@ -176,7 +201,7 @@ def compaction_page(one: Overview, seq: int, *, read_only: bool) -> Html:
         tag("div", id="cut", class_="controls"),
         tag(
             "div",
-            _column("Before", "before"),
+            _column("Before", "before", "✓ kept, ~ shortened, – archived, “ quoted"),
             _column("Notes shown instead", "notes"),
             tag(
                 "div",
@@ -191,19 +216,18 @@ def compaction_page(one: Overview, seq: int, *, read_only: bool) -> Html:
     )
 
 
-def _column(title: str, name: str) -> Html:
+def _column(title: str, name: str, about: str = "") -> Html:
     return tag(
         "div",
-        tag("h2", title),
+        tag("h2", title, tag("span", f" {about}", class_="about quiet") if about else None),
         tag("div", id=name, class_="list", tabindex="0", role="listbox", aria_label=title),
     )
 
 
 def try_page(one: Overview, *, read_only: bool) -> Html:
     """Two ways to compact, side by side at the same moment; nothing is written."""
-    names = [name for name in STRATEGY_NAMES if name != "default"]
-    choices = [("ledger", "strategy:ledger"), *((name, f"strategy:{name}") for name in names if name != "ledger")]
-    choices += [(f"preset {name}", f"preset:{name}") for name in PRESETS]
+    choices = [(name, f"strategy:{name}", about) for name, about in _STRATEGIES.items()]
+    choices += [(f"preset {name}", f"preset:{name}", f"Keeps {preset(name).figures['keeps']}") for name in PRESETS]
     budget = max(2_000, 0 if one.size is None else one.size.tokens // 500 * 500)
     sides = ((1, "A", "strategy:ledger", budget), (2, "B", "strategy:ledger", budget // 1_000 * 500))
     return _frame(
@@ -232,6 +256,7 @@ def try_page(one: Overview, *, read_only: bool) -> Html:
                         ),
                         class_="controls",
                     ),
+                    tag("p", id=f"about{number}", class_="quiet"),
                     tag("div", id=f"progress{number}", class_="quiet working"),
                     tag("dl", id=f"figures{number}", class_="figures"),
                     tag("div", id="lost") if number == 2 else None,
@@ -263,10 +288,24 @@ def try_page(one: Overview, *, read_only: bool) -> Html:
     )
 
 
-def _select(name: str, choices: Sequence[tuple[str, str]], picked: str) -> Html:
-    return tag(
-        "select", *(tag("option", text, value=value, selected=value == picked) for text, value in choices), id=name
+_STRATEGIES = {
+    "ledger": "Notes made without a model, and the newest steps",
+    "tokens": "The newest messages that fit into half of the budget",
+    "sliding": "The newest messages, by number",
+    "turns": "The newest turns of the user",
+    "last": "The newest messages, with the calls of their results",
+    "prune": "All messages; old tool results are cleared",
+    "truncate": "All messages; long results are cut in their middle",
+    "fraction": "The newest share of the messages",
+}
+"""What each strategy keeps; shown beside its name."""
+
+
+def _select(name: str, choices: Sequence[tuple[str, str, str]], picked: str) -> Html:
+    options = (
+        tag("option", text, value=value, selected=value == picked, data_about=about) for text, value, about in choices
     )
+    return tag("select", *options, id=name)
 
 
 def cost_page(one: Overview, *, read_only: bool) -> Html:

@@ -7,6 +7,7 @@ import { body, byId, el, figures, full, quietly, read, remember, say, sessionPat
 
 const seq = Number(body.compaction);
 const words = { kept: "kept", shown: "quoted", edited: "shortened", archived: "archived", replaced: "replaced" };
+const signs = { kept: "✓", shown: "“", edited: "~", archived: "–", replaced: "–" };
 let found = null;
 let lines = [];
 let stored = [];
@@ -49,7 +50,7 @@ async function start() {
     },
     draw: ([number, fate, , tokens]) => ({
       kind: `${fate === "archived" || fate === "replaced" ? "archived" : ""} ${from.has(number) ? "from" : ""}`,
-      cells: eventCells(number, [words[fate], events.get(number)?.[9] || events.get(number)?.[2]].join(" "), events.get(number)?.[3] ?? "", tokens),
+      cells: eventCells(number, `${signs[fate]} ${events.get(number)?.[9] || events.get(number)?.[2] || ""}`, events.get(number)?.[3] ?? "", tokens),
     }),
     select: quietly((index) => { active = before; return event(index); }),
   });

@@ -10,7 +10,26 @@ let list = null;
 let wanted = null;
 
 async function start() {
-  const found = await read(`at/${seq}${other ? `?vs=${other}` : ""}`);
+  const stop = new AbortController();
+  const began = Date.now();
+  const cancel = el("button", { type: "button", class: "act", onclick: () => stop.abort() }, "Cancel");
+  const waiting = el("span", {}, "");
+  let known = false;
+  read(`at/${seq}?quick=1`).then((first) => {
+    if (!known && first.tokens) show(byId("state"), `After #${seq} the model saw about ${full(first.count)} messages, ${full(first.tokens)} tokens. `, waiting, cancel);
+  }, () => null);
+  const timer = setInterval(() => { waiting.textContent = `Reading them… ${Math.round((Date.now() - began) / 1000)} s`; }, 1000);
+  let found;
+  try {
+    found = await read(`at/${seq}${other ? `?vs=${other}` : ""}`, { signal: stop.signal });
+  } catch (problem) {
+    known = true;
+    show(byId("state"), problem.name === "AbortError" ? "Cancelled: reload the page to read it." : problem.message);
+    return;
+  } finally {
+    clearInterval(timer);
+    known = true;
+  }
   show(
     byId("state"),
     "After ",

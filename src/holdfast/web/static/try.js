@@ -26,6 +26,7 @@ function chosen(side) {
 /** Shows a first figure at once, then the exact ones; a change or Cancel ends the work. */
 async function update(side) {
   const path = address(side);
+  byId(`about${side}`).textContent = `${byId(`choice${side}`).selectedOptions[0].dataset.about}.`;
   running[side - 1]?.abort();
   found[side - 1] = null;
   if (!known.has(path)) {
@@ -34,7 +35,7 @@ async function update(side) {
     byId(`figures${side}`).setAttribute("aria-busy", "true");
     const timer = progress(side, stop);
     try {
-      const first = read(`${path}&quick=1`, { signal: stop.signal }).then((one) => { if (!found[side - 1]) draw(side, one); });
+      const first = read(`${path}&quick=1`, { signal: stop.signal }).then((one) => { if (!found[side - 1] && one.tokens_before) draw(side, one); });
       const exact = read(path, { signal: stop.signal });
       await Promise.allSettled([first]);
       known.set(path, await exact);
