@@ -315,6 +315,7 @@ async def test_undo_and_redo_say_what_will_be_there_and_go_both_ways() -> None:
         assert redo["facts"][0][1].endswith(f" → {again['size']['tokens']:,}")
         texts = [str(message["content"]) for message in (await running.sessions.context("s")).messages]
         assert texts[-1] == "One more ship."
+        assert (await running.json("/api/s/s/sizes"))["compactions"][0][4] is False
 
 
 async def test_restore_and_fork_say_what_will_be_there() -> None:

@@ -306,7 +306,7 @@ def test_preview_that_does_not_fit_cannot_be_committed(browser: Browser, site: S
     assert browser.script("return document.querySelector('#commit button').disabled")
 
 
-def test_change_of_another_writer_is_shown_and_said(browser: Browser, site: Site) -> None:
+def test_change_of_another_writer_is_shown_with_a_message(browser: Browser, site: Site) -> None:
     browser.open(f"{site.base}/s/moved")
     browser.wait_text("#last", "What was lost")
     with BlockingSessionService(SQLiteStore(site.store)) as sessions:

@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 from web_harness import RunningInspector, run_inspector, talk
 
-from holdfast import SQLiteStore
+from holdfast import SessionService, SQLiteStore
 from holdfast.agent.tools import WorkingFolder, approve_all
 from holdfast.chat import Chat
 from holdfast.chat.commands.compaction import CONTEXT
@@ -46,8 +46,9 @@ async def shown(running: RunningInspector, session: str) -> dict[str, Any]:
 
 @each_session
 async def test_h8_every_page_and_command_shows_one_size_and_one_window(path: Path, tmp_path: Path) -> None:
+    async with SessionService(SQLiteStore(tmp_path / "s.db")) as sessions:
+        record = await import_transcript(sessions, transcript(path))
     async with run_inspector(SQLiteStore(tmp_path / "s.db")) as running:
-        record = await import_transcript(running.sessions, transcript(path))
         size, recorded = await running.sessions.size(record.id), transcript(path).window
         assert set((await shown(running, record.id)).values()) == {size.tokens}
         assert await anyio.to_thread.run_sync(inspected, tmp_path / "s.db") == (size.tokens, size.window)

@@ -2,7 +2,7 @@
 
 import { bindKeys } from "./keys.js";
 import { eventCells, VirtualList } from "./list.js";
-import { content } from "./content.js";
+import { content, toolOf } from "./content.js";
 import { body, byId, el, figures, full, quietly, read, remember, say, sessionPath, short, show } from "./page.js";
 
 const seq = Number(body.compaction);
@@ -186,7 +186,7 @@ function place(one) {
   const gap = found.cut - one.rank;
   if (gap >= 0) return gap === 0 ? "It was the last line that fitted." : `It lies ${full(gap)} ${gap === 1 ? "place" : "places"} above the cut.`;
   if (one.verdict === "no room") return "It ranked high enough, but was longer than the room that was left.";
-  return `Dropped: ${full(-gap)} ${gap === -1 ? "place" : "places"} below the cut.`;
+  return `It was dropped ${full(-gap)} ${gap === -1 ? "place" : "places"} below the cut.`;
 }
 
 async function line(index) {
@@ -226,7 +226,7 @@ async function event(index) {
     byId("detail"),
     el("h2", {}, `#${number} ${words[fate]}`),
     el("p", {}, `${fate === "archived" ? "Archived" : fate === "kept" ? "Kept" : "Shown differently"}: ${rule}.`),
-    el("p", { class: "quiet" }, [detail.role, detail.tool].filter(Boolean).join(" ")),
+    el("p", { class: "quiet" }, [detail.role, toolOf(detail)].filter(Boolean).join(" ")),
     list,
     stays.length ? [el("p", {}, "What is left of it:"), ranked(stays)] : null,
     left.length ? [el("p", {}, obstacle(left[0])), ranked(left)]
@@ -242,7 +242,7 @@ function ranked(all) {
 
 function obstacle(best) {
   if (best.verdict === "adds nothing") return "Its best other line adds nothing: everything that it names is already there.";
-  return `Its best other line: ${place(best)}`;
+  return place(best).replace("It ", "Its best other line ");
 }
 
 quietly(start)();

@@ -18,6 +18,9 @@ export function content(event, more) {
   return first.flat(2);
 }
 
+/** The tool that an event calls, or whose result it is. */
+export const toolOf = (event) => event.tool || event.beside?.[1][0]?.name || "";
+
 function part(one) {
   const text = one.text ?? "";
   switch (one.kind) {

@@ -2,7 +2,7 @@
 
 import { sizeChart } from "./chart.js";
 import { confirmed } from "./confirm.js";
-import { content } from "./content.js";
+import { content, toolOf } from "./content.js";
 import { bindKeys } from "./keys.js";
 import { eventCells, VirtualList } from "./list.js";
 import { addPauseButton, follow } from "./live.js";
@@ -34,7 +34,7 @@ async function detail(seq) {
   const event = await read(`event/${seq}`);
   if (wanted !== seq) return;
   const state = event.archived ? "archived: the model no longer sees it" : event.kind === "message" ? "in the context" : "";
-  const facts = [event.role, event.tool, state, event.tokens ? `${full(event.tokens)} tokens` : "", event.time ? when(event.time) : ""];
+  const facts = [event.role, toolOf(event), state, event.tokens ? `${full(event.tokens)} tokens` : "", event.time ? when(event.time) : ""];
   const acts = [el("a", { href: `${sessionPath}/at/${seq}` }, "What the model saw")];
   if (event.kind === "compaction") acts.unshift(el("a", { href: `${sessionPath}/c/${seq}` }, "What was lost, and why"));
   else if (event.archived && shown.last) acts.unshift(el("a", { href: `${sessionPath}/c/${shown.last.seq}?e=${seq}` }, "Why it is not there"));
