@@ -17,19 +17,6 @@ from .overview import Overview
 _TABS = (("", "Events"), ("at", "What the model saw"), ("try", "What if"), ("cost", "Cost"))
 
 
-def gauge(one: Overview) -> Html:
-    """Returns a bar of the window: its used part, and a mark where the next compaction is due."""
-    return tag(
-        "svg",
-        tag("rect", class_="whole", width="100%", height="100%"),
-        tag("rect", class_="used", width=one.used, height="100%"),
-        tag("line", class_="limit", x1=one.mark, x2=one.mark, y1="0", y2="100%"),
-        class_=f"gauge {one.state}",
-        role="img",
-        aria_label=one.headline,
-    )
-
-
 def sessions_page() -> Html:
     """The frame of the list; its script reads the sessions, those first that overflow first."""
     return document(
@@ -143,7 +130,7 @@ def session_page(one: Overview, *, read_only: bool) -> Html:
         "",
         "",
         tag("p", one.headline, class_="lead", id="state"),
-        gauge(one),
+        tag("div", id="gauge"),
         tag("div", id="strip", class_="strip"),
         tag("p", one.last_sentence, id="last"),
         _split("Events"),

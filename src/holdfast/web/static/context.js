@@ -1,6 +1,7 @@
 // What the model saw at an event: messages, wire JSON, and the difference to another event.
 
 import { bindKeys } from "./keys.js";
+import { diffLines } from "./line_diff.js";
 import { eventCells, VirtualList } from "./list.js";
 import { body, byId, el, full, longText, quietly, read, sessionPath, show } from "./page.js";
 
@@ -69,25 +70,14 @@ function difference(parts) {
   show(
     byId("detail"),
     el("h2", {}, `#${other} → #${seq}`),
-    el("div", { class: "diff" }, parts.map((part) => {
+    el("div", { class: "differences" }, parts.map((part) => {
       if (part.kind === "same") return el("p", { class: "quiet" }, `${full(part.count ?? 1)} equal`);
       return [
         el("h3", {}, `${part.kind}: ${part.role ?? ""} ${part.number ? `#${part.number}` : ""}`),
-        el("pre", {}, runs(part.lines ?? []).map(([kind, text]) => el("span", { class: kind }, text))),
+        diffLines((part.lines ?? []).map((line) => [line[0], line.slice(1)])),
       ];
     }).flat()),
   );
-}
-
-/** Neighbouring lines of one kind as one text. */
-function runs(lines) {
-  const found = [];
-  for (const line of lines) {
-    const kind = line[0] === "+" ? "added" : line[0] === "-" ? "removed" : "quiet";
-    if (found.at(-1)?.[0] === kind) found.at(-1)[1] += `${line}\n`;
-    else found.push([kind, `${line}\n`]);
-  }
-  return found;
 }
 
 byId("wire").addEventListener("click", quietly(async () => {

@@ -92,7 +92,7 @@ async function refresh(follows = list.selected === list.count - 1) {
 
 function state() {
   show(byId("state"), chip(shown), " ", shown.headline);
-  document.querySelector("main > .gauge").replaceWith(gauge(shown));
+  show(byId("gauge"), gauge(shown));
   const { last, undone } = shown;
   const act = (text, action, name = {}) => (body.readonly ? null
     : el("button", { type: "button", class: "act", ...name, onclick: quietly(() => step(action)) }, text));
