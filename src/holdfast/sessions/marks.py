@@ -40,6 +40,8 @@ async def tip_after_undo(live: LiveSession, lane: str | None, to: str | None) ->
     view = await live.view(lane)
     if to is None and view.checkpoint_id is None:
         raise InvalidInput(f"Session {live.id!r} has no compaction to undo.")
+    if to is not None and ((named := await live.event(to)).kind != EventKind.COMPACTION or named.lane != lane):
+        raise InvalidInput(f"Event {to!r} is no compaction of this lane: name the one to go back to.")
     earlier = view.checkpoint.previous if to is None else to
     tip = live.tip(lane)
     return earlier, LaneTip(tip.mark, earlier, await live.start_of(earlier), tip.base, tip.base_epoch)
