@@ -56,6 +56,9 @@ def test_command_shows_the_bundled_example_with_its_compactions() -> None:
                 assert "/s/example/cost" in client.get(found[1].partition("?")[0] + "s/example").text
                 sizes = client.get(found[1].partition("?")[0] + "api/s/example/sizes").json()
                 assert len(sizes["compactions"]) >= 2
+                cost = client.get(found[1].partition("?")[0] + "api/s/example/cost").json()
+                assert cost["price"] > 0 and cost["usage"]["cache_read"] > 0
+                assert all(one["spent"] > 0 for one in cost["compactions"]) and cost["compactions"][0]["paid_at"]
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0

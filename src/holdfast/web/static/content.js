@@ -41,7 +41,14 @@ function section(name, text, drawn, failed = false) {
 }
 
 function copyButton(text) {
-  const copy = () => navigator.clipboard.writeText(text).then(() => say("Copied."), () => say("The browser refused to copy."));
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      say("Copied.");
+    } catch {
+      say("The browser does not let this page copy.");
+    }
+  };
   return el("button", { type: "button", class: "copy", onclick: copy }, "Copy");
 }
 
