@@ -158,6 +158,8 @@ async def test_event_has_its_parts_and_a_call_has_its_result() -> None:
         assert called["parts"] == [{"kind": "call", "text": '{"path":"a.py"}', "name": "edit"}]
         assert called["beside"][0] == 3 and called["beside"][1][0]["text"] == "done"
         assert (await running.json("/api/s/s/event/3"))["beside"][0] == 2
+        saw = (await running.json("/api/s/s/at/3"))["messages"]
+        assert [(row[1], row[2], row[5]) for row in saw[1:]] == [("call", "a.py", "edit"), ("result", "← done", "edit")]
         rows = (await running.json("/api/s/s/rows"))["rows"]
         assert [(row[2], row[3], row[9]) for row in rows[1:]] == [
             ("call", "a.py", "edit"),

@@ -205,6 +205,23 @@ def test_hostile_content_is_drawn_as_text(browser: Browser, site: Site) -> None:
         assert images == ([pictures[2]] if seq == 1 else [])
 
 
+def test_text_that_is_slow_to_match_does_not_keep_the_page_busy(browser: Browser, site: Site) -> None:
+    slow = [
+        "`" * 9_000 + "a" * 9_000,
+        "`a" * 9_000,
+        "**a" * 6_000,
+        "*a " * 6_000,
+        "|" + " |" * 9_000 + "x",
+        "- " * 9_000 + "x",
+    ]
+    with BlockingSessionService(SQLiteStore(site.store)) as sessions:
+        made = sessions.create(format="openai-chat")
+        sessions.append(made.id, [{"role": "user", "content": f"a ship: {text}"} for text in slow])
+    for seq in range(1, len(slow) + 1):
+        browser.open(f"{site.base}{session_path(made.id)}?e={seq}")
+        browser.wait_text("#detail .markdown", "a ship: ")
+
+
 def test_markdown_edits_and_calls_are_drawn(browser: Browser, site: Site) -> None:
     edit = {"file_path": "a.py", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"}
     call = {"id": "c", "type": "function", "function": {"name": "Edit", "arguments": json.dumps(edit)}}

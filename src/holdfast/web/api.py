@@ -30,7 +30,7 @@ from .access import Access
 from .actions import ActionRequest, plan_action, run_action
 from .addresses import decode_id, session_path
 from .diff import compare_contexts
-from .events import MAX_TEXT, read_event, read_rows
+from .events import MAX_TEXT, message_line, read_event, read_rows, role_of, tools_of
 from .overview import OverviewReader
 from .replies import json_reply, problem_reply
 from .stats import CompactionFacts, ReplyFacts, StatsReader
@@ -242,12 +242,12 @@ class Api:
             return json_reply(figures | {"count": 0 if estimate is None else estimate.kept + estimate.archived})
         context = await self._context(request, request.path_params["seq"])
         first = _number(request, "from", 0)
-        estimator, rows = self.sessions.estimator, list[Any]()
+        estimator, rows, names = self.sessions.estimator, list[Any](), dict[str, str]()
         for index in range(first, min(len(context), first + _MAX_MESSAGES)):
             message = decode_one(context[index], context.format)
             tokens = estimator.tokens(estimator.measure(message))
-            text = " ".join(printable(quote_message(message)[:400]).split())
-            rows.append((index, str(message.role), text[:180], tokens, context.numbers[index]))
+            line, tool = printable(message_line(message))[:180], tools_of(message, names)
+            rows.append((index, role_of(message), line, tokens, context.numbers[index], tool))
         reply: dict[str, Any] = {
             "tokens": context.tokens,
             "known": context.known,

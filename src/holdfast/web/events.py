@@ -71,11 +71,12 @@ def row_of(
         is_archived(event, record, shown),
         event.lane or "",
         event.id,
-        "" if message is None else _tools(message, names),
+        "" if message is None else tools_of(message, names),
     )
 
 
-def _tools(message: Message, names: dict[str, str]) -> str:
+def tools_of(message: Message, names: dict[str, str]) -> str:
+    """Returns the tools that a message calls, or whose results it has; `names` are those of earlier calls, by id."""
     calls = [part for part in message.parts if isinstance(part, ToolCall)]
     names |= {call.id: call.name for call in calls}
     found = [call.name for call in calls] + [one.name or names.get(one.call_id, "") for one in message.results]
@@ -87,8 +88,11 @@ def _role(event: Event, message: Message | None) -> str:
         return event.kind
     if "source" in event.body:
         return "restored"
-    if event.body.get("synthetic"):
-        return "note"
+    return "note" if event.body.get("synthetic") else role_of(message)
+
+
+def role_of(message: Message) -> str:
+    """Returns a message's role; of calls and their results, what they are."""
     if message.results:
         return "result"
     return "call" if any(isinstance(part, ToolCall) for part in message.parts) else str(message.role)
@@ -109,11 +113,11 @@ def event_tokens(event: Event, message: Message | None, estimator: Estimator) ->
 def describe_event(event: Event, message: Message | None) -> str:
     """Returns an event on one line."""
     if event.kind == EventKind.MESSAGE:
-        return "(cannot be read)" if message is None else printable(_preview(message))
+        return "(cannot be read)" if message is None else printable(message_line(message))
     return " ".join(sentences_of(event)[:1])
 
 
-def _preview(message: Message) -> str:
+def message_line(message: Message) -> str:
     """Returns the first line of a message; of a call without words, its main argument."""
     call = next((part for part in message.parts if isinstance(part, ToolCall)), None)
     if call is None or message.text.strip():

@@ -45,7 +45,7 @@ async function start() {
       if (last < found.messages.length) return found.messages.slice(first, last + 1);
       return (await read(`at/${seq}?from=${first}`)).messages;
     },
-    draw: ([index, role, line, tokens, number]) => ({ kind: "", cells: eventCells(number || index, role, line, tokens) }),
+    draw: ([index, role, line, tokens, number, tool]) => ({ kind: "", cells: eventCells(number || index, `${role} ${tool}`, line, tokens) }),
     select: quietly((index) => message(index)),
   });
   bindKeys({ ...list.keys, "[": () => go(seq - 1), "]": () => go(seq + 1) });

@@ -3,7 +3,8 @@
 import { el } from "./page.js";
 
 const BULLET = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
-const INLINE = /(`+)(.+?)\1|\*\*(\S(?:.*?\S)?)\*\*|(?<![\w*])\*(\S(?:[^*\n]*?\S)?)\*(?!\w)/s;
+// Every repetition is bounded: a hostile text must not keep the page busy.
+const INLINE = /(`{1,3})([^`].{0,400}?|[^`])\1(?!`)|\*\*(\S(?:.{0,400}?\S)?)\*\*|(?<![\w*])\*(\S(?:[^*\n]{0,400}?\S)?)\*(?!\w)/s;
 const MAX_INLINE = 20000;
 
 /** Returns the blocks of a text as elements. */
