@@ -51,7 +51,7 @@ function plot(key, cells, at, xs, width) {
   const most = quantity.share ? 1 : quantity.unit ? Math.max(0.1, ...values) * 1.03 : Math.max(1, ...values) * 1.05;
   const least = quantity.unit && values.length ? Math.min(...values) * 0.97 : 0;
   return html("figure", {}, html("figcaption", {}, quantity.title, html("small", {}, describe(quantity))),
-    lineChart({ title: quantity.title, series, xs, least, most, width, label: quantity.share || quantity.unit ? (value) => value.toFixed(2) : count }));
+    lineChart({ title: quantity.title, whole: !quantity.share && !quantity.unit, series, xs, least, most, width, label: quantity.share || quantity.unit ? (value) => value.toFixed(2) : count }));
 }
 
 const plural = (count, name) => `${whole(count)} ${name}${count === 1 ? "" : "s"}`;
