@@ -99,6 +99,7 @@ async def test_compaction_is_explained_in_a_process_of_its_own(tmp_path: Path, u
         seq = await compact(running.sessions)
         found = await running.json(f"/api/s/s/c/{seq}")
         assert found["agrees"] is True and found["parameters"]["strategy"] == {"kind": "KeepLedger", "max_tokens": 500}
+        assert found["remarks"] == [] and found["cut"] == max(line.get("rank", 0) for line in found["page"]["lines"])
         fates = {fate[0]: fate[1] for fate in found["fates"]}
         assert fates[1] == "kept" and fates[2] == "archived" and fates[25] == "kept"
         assert any(line.get("sources") == [2] for line in found["page"]["lines"])

@@ -29,6 +29,7 @@ from ..tokens.catalog import price_of
 from .access import Access
 from .actions import ActionRequest, plan_action, run_action
 from .addresses import decode_id, session_path
+from .content import sentences_of
 from .diff import compare_contexts
 from .events import MAX_TEXT, message_line, read_event, read_rows, role_of, tools_of
 from .overview import OverviewReader
@@ -302,6 +303,7 @@ class Api:
                 "fates": fates[-_MAX_LINES:],
                 "page": page,
                 "cut": max(ranks, default=0),
+                "remarks": sentences_of(event)[1:],
             }
         )
 

@@ -76,7 +76,7 @@ async function start() {
 
 function verdict() {
   const hidden = found.count - found.fates.length;
-  return `${agreement()}${hidden ? ` The ${full(hidden)} oldest of the events before it are not listed.` : ""}`;
+  return `${[agreement(), ...found.remarks].join(" ")}${hidden ? ` The ${full(hidden)} oldest of the events before it are not listed.` : ""}`;
 }
 
 function agreement() {
@@ -111,8 +111,7 @@ function explain() {
   const nearly = (page.left_out ?? []).filter((one) => one.verdict !== "adds nothing").slice(0, 12);
   show(
     byId("detail"),
-    el("h2", {}, "How it was made"),
-    list,
+    pairs.length ? [el("h2", {}, "How it was made"), list] : null,
     el("p", { class: "quiet" }, "Choose a line or an event to see why it is there."),
     nearly.length ? [
       el("h2", { class: "next" }, "Nearly kept"),
