@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import anyio
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from browser import Browser, require_browser, run_browser
@@ -317,6 +318,26 @@ def test_compaction_and_its_lines_light_each_other_and_a_smaller_room_loses_line
     browser.wait("return document.querySelector('#notes .row.from')")
 
 
+def test_preview_can_be_cancelled_and_keeps_its_first_figures(browser: Browser, site: Site) -> None:
+    """The exact figures are held back as in a long session; the first ones come from sizes alone."""
+    worker = site.running.inspector.api.worker
+    preview = worker.preview
+
+    async def wait(*_: object) -> Any:
+        await anyio.sleep_forever()
+
+    worker.preview = wait  # type: ignore[method-assign]
+    try:
+        browser.open(f"{site.base}/s/try/try")
+        browser.wait_text("#figures1", "first figures")
+        assert browser.script("return document.querySelector('#commit button').disabled")
+        browser.click("#progress1 button")
+        browser.wait_text("#progress1", "Cancelled")
+        assert "first figures" in browser.text("#figures1")
+    finally:
+        worker.preview = preview  # type: ignore[method-assign]
+
+
 def test_preview_that_does_not_fit_cannot_be_committed(browser: Browser, site: Site) -> None:
     browser.open(f"{site.base}/s/try/try?budget1=20&budget2=1000")
     browser.wait_text("#refused", "Cannot be committed: ")
@@ -439,7 +460,8 @@ def press_button(browser: Browser, text: str, just_before: str = "") -> None:
 
 def test_what_if_shows_two_ways_and_commits_the_first(browser: Browser, site: Site) -> None:
     browser.open(f"{site.base}/s/try/try?budget1=1000&budget2=1000&choice1=strategy:sliding&choice2=strategy:ledger")
-    browser.wait_text("#figures2", "archived")
+    browser.wait_text("#figures1", "shortened")  # the exact figures: what cancels the work has left
+    browser.wait_text("#figures2", "shortened")
     assert unreachable(browser) == []
     before = browser.text("#figures2")
     browser.script("const b = document.getElementById('budget2'); b.value = 2000; b.dispatchEvent(new Event('input'))")

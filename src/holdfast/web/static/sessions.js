@@ -5,6 +5,7 @@ import { ago, byId, chip, el, full, gauge, money, quietly, read, remember, short
 
 const MAX_ROWS = 60;
 const MAX_PRICED = 5000;
+const MAX_READ = 1000;
 const sorts = {
   next: ["overflows first", (a, b) => b.fullness - a.fullness],
   newest: ["last used", (a, b) => b.last_used.localeCompare(a.last_used)],
@@ -18,6 +19,7 @@ const prices = new Map();
 let all = [];
 let count = 0;
 let rows = MAX_ROWS;
+let most = MAX_READ;
 
 async function start() {
   do {
@@ -26,7 +28,7 @@ async function start() {
     all.push(...found.sessions);
     count = found.count;
     draw();
-  } while (all.length < count);
+  } while (all.length < Math.min(count, most));
   draw();
   byId("sessions").removeAttribute("aria-busy");
 }
@@ -48,6 +50,8 @@ function draw() {
   show(
     byId("sessions"),
     ordered.length ? list(ordered.slice(0, rows)) : all.length ? el("p", { class: "quiet" }, "None of them matches.") : null,
+    all.length < count && all.length >= most ? el("p", { class: "more" }, el("button", { type: "button", onclick: () => { most += MAX_READ; quietly(start)(); } },
+      `Read older sessions: ${full(count - all.length)} are left`)) : null,
     ordered.length > rows ? el("p", { class: "more" }, el("button", { type: "button", onclick: () => { rows += MAX_ROWS; draw(); } },
       `Show more: ${full(ordered.length - rows)} are below`)) : null,
   );

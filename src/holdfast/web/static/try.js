@@ -47,7 +47,7 @@ async function update(side) {
     } finally {
       clearInterval(timer);
       if (running[side - 1] === stop) {
-        show(byId(`progress${side}`));
+        show(byId(`progress${side}`), stop.signal.aborted ? "Cancelled: change something to compute again." : null);
         byId(`figures${side}`).removeAttribute("aria-busy");
       }
     }
@@ -61,11 +61,7 @@ async function update(side) {
 function progress(side, stop) {
   const began = Date.now();
   const seconds = el("span", {}, "Computing the exact figures…");
-  show(byId(`progress${side}`), el("progress", { "aria-label": "Computing" }), " ", seconds, " ", el("button", { type: "button", onclick: () => {
-    stop.abort();
-    seconds.textContent = "Cancelled. Change something to compute again.";
-    byId(`progress${side}`).querySelector("progress")?.remove();
-  } }, "Cancel"));
+  show(byId(`progress${side}`), el("progress", { "aria-label": "Computing" }), " ", seconds, " ", el("button", { type: "button", onclick: () => stop.abort() }, "Cancel"));
   return setInterval(() => { seconds.textContent = `Computing the exact figures… ${Math.round((Date.now() - began) / 1000)} s`; }, 1000);
 }
 
@@ -110,6 +106,8 @@ function compare() {
 let waiting = 0;
 function changed(sides) {
   for (const name of NAMES) remember(name, byId(name).value);
+  for (const side of sides) found[side - 1] = null;
+  if (sides.includes(1) && byId("commit")) byId("commit").querySelector("button").disabled = true;
   clearTimeout(waiting);
   waiting = setTimeout(() => sides.forEach((side) => quietly(update)(side)), 250);
 }
