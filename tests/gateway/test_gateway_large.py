@@ -16,8 +16,11 @@ from raw_http import RawClient, RawMessage, reply_with, run_upstream
 
 from holdfast import SessionService, SQLiteStore
 from holdfast.gateway import large_requests
+from holdfast.io import http_client
 
 pytestmark = pytest.mark.anyio
+MOST_AT_ONCE = 2**19
+"""Most bytes that a loop reads from a connection at once, and what may wait before."""
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 REFUSAL = b'{"error": {"message": "prompt is too long: 900000 tokens > 20000 maximum"}}'
 TOO_LONG = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%b" % (len(REFUSAL), REFUSAL)
@@ -90,6 +93,40 @@ async def test_message_that_no_model_reads_is_forwarded_as_it_is() -> None:
         assert (await send(running, body)).get(b"x-holdfast-outcome") == b"too_large"
         assert json.loads(upstream.requests[0].body) == body
         assert running.gateway.metrics.requests["openai-chat", "too_large"] == 1
+
+
+async def test_large_body_passes_in_the_pieces_that_arrived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the process and to the upstream, and back from the process: no step of the event loop has it whole."""
+    asked, forwarded = list[int](), list[int]()
+    decide, write = large_requests.LargeRequests.decide, http_client.UpstreamConnection._write
+
+    async def note_pieces(self: Any, call: Any, sent: list[bytes]) -> Any:
+        asked.extend(map(len, sent))
+        return await decide(self, call, sent)
+
+    async def note_write(self: Any, data: bytes) -> None:
+        forwarded.append(len(data))
+        await write(self, data)
+
+    monkeypatch.setattr(large_requests.LargeRequests, "decide", note_pieces)
+    monkeypatch.setattr(http_client.UpstreamConnection, "_write", note_write)
+    opening = partial(open_sessions, tmp_path / "s.db")
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'iVBORw0KGgo=' * 200_000}"}}
+    how: Any = {"window": 20_000, "open_sessions": opening}
+    async with (
+        opening() as sessions,
+        run_upstream(reply_with(OK)) as upstream,
+        run_gateway(upstream.url, sessions=sessions, **how) as running,
+    ):
+        for history, outcome in ((messages(2), b"unchanged"), (messages(100), b"compacted")):
+            asked.clear()
+            forwarded.clear()
+            body = {"model": "m", "messages": [*history, {"role": "user", "content": [picture]}]}
+            reply = await send(running, body)
+            assert reply.get(b"x-holdfast-outcome") == outcome
+            assert sum(asked) == len(json.dumps(body)) and max(asked) <= MOST_AT_ONCE
+            assert sum(forwarded) == len(upstream.requests[-1].body) > 2_000_000
+            assert max(forwarded) <= MOST_AT_ONCE
 
 
 async def test_request_does_not_wait_for_a_process_that_is_stuck_or_killed(monkeypatch: pytest.MonkeyPatch) -> None:

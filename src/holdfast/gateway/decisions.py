@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import msgspec
@@ -20,9 +19,6 @@ from .rewriting import RewriteDecision, Rewriter
 from .sealed_items import ItemSealer
 from .vendor_compaction import VendorCompaction, VendorDecision
 
-_THREAD_FROM_BYTES = 2**16
-"""Size from which a compressed body is unpacked in a thread."""
-
 
 class GatewayCall(msgspec.Struct):
     """A request for a model, as far as a decision needs it."""
@@ -36,6 +32,11 @@ class GatewayCall(msgspec.Struct):
     upstream: str = ""
     """Address and key for the client's own model as summarizer, if it is to be used."""
     provider_key: str = ""
+
+    def unpack(self, limit: int) -> None:
+        """Decodes a compressed body; raises InvalidInput if it is malformed, BodyTooLarge if it is longer."""
+        if self.encoding:
+            self.raw, self.encoding = decode_body(self.raw, self.encoding, limit), ""
 
     @property
     def protocol(self) -> tuple[WireProtocol, CallKind]:
@@ -68,19 +69,11 @@ class Decisions:
         self._vendor = VendorCompaction(self.rewriter, ItemSealer(options.item_keys), native=options.native)
         self._options = options
 
-    async def unpack(self, call: GatewayCall) -> None:
-        """Decodes a compressed body; raises InvalidInput if that is not possible."""
-        if call.encoding:
-            arguments = call.raw, call.encoding, self._options.max_body
-            small = len(call.raw) < _THREAD_FROM_BYTES
-            call.raw = decode_body(*arguments) if small else await asyncio.to_thread(decode_body, *arguments)
-            call.encoding = ""
-
     async def decide(self, call: GatewayCall) -> VendorDecision:
         """Returns what to forward or to reply; raises ProtocolRefusal where the vendor would refuse the request."""
         protocol, kind = call.protocol
         try:
-            await self.unpack(call)
+            call.unpack(self._options.max_body)
             body = RequestBody(protocol, call.raw, call.path)
             caller = Caller(call.owner, session_key(call.key, body), protocol.format)
         except RecursionError:

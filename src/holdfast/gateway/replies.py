@@ -10,6 +10,7 @@ import msgspec
 import zstandard
 
 from ..errors import InvalidInput
+from ..io.http_messages import BodyTooLarge
 from ..models.calls import Failure
 from ..models.failures import classify
 from ..models.overflow import error_message
@@ -35,7 +36,7 @@ def decoder_for(encoding: str) -> _Decode | None:
 
 
 def decode_body(raw: bytes, encoding: str, limit: int) -> bytes:
-    """Returns a decoded request body; raises InvalidInput if it is malformed or longer than `limit`."""
+    """Returns a decoded body; raises InvalidInput if it is malformed, BodyTooLarge if it is longer than `limit`."""
     try:
         match encoding.strip().lower():
             case "" | "identity":
@@ -51,7 +52,7 @@ def decode_body(raw: bytes, encoding: str, limit: int) -> bytes:
     except (zlib.error, zstandard.ZstdError) as problem:
         raise InvalidInput(f"The body is not {encoding}: {problem}") from None
     if len(decoded) > limit:
-        raise InvalidInput(f"The unpacked body is larger than {limit:,} bytes.")
+        raise BodyTooLarge(f"The unpacked body is larger than {limit:,} bytes.")
     return decoded
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -14,8 +13,8 @@ import msgspec
 
 from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.access_keys import is_loopback, owner_of
-from ..io.http_client import UpstreamFailure, UpstreamReply
-from ..io.http_messages import BodyTooLarge
+from ..io.http_client import UpstreamFailure, UpstreamReply, length_of
+from ..io.http_messages import BodyTooLarge, Pieces
 from ..io.http_server import HttpReply, HttpRequest, HttpServer
 from ..io.prometheus import CONTENT_TYPE
 from ..io.text import MAX_LINE, sanitize_line
@@ -152,10 +151,10 @@ class Gateway:
         try:
             check_target(request, self.options.keys)
             return await self._forward(request, owner)
-        except InvalidInput as problem:
-            return self._error(400, "invalid_request", str(problem))
         except BodyTooLarge:
             return self._error(413, "too_large", f"The request is larger than {self.options.max_body:,} bytes.")
+        except InvalidInput as problem:
+            return self._error(400, "invalid_request", str(problem))
         except TimeoutError:
             return self._error(504, "upstream_timeout", "The upstream or the client took too long.")
         except UpstreamFailure as problem:
@@ -191,11 +190,10 @@ class Gateway:
             return None
         protocol = found[0]
         async with asyncio.timeout(self.options.read_timeout):
-            raw = await request.body.read(self.options.max_body)
+            sent = await request.body.read_pieces(self.options.max_body)
         started = time.perf_counter()
         try:
-            call = self._model_call(request, raw, protocol, owner)
-            answer = await self._decide(call)
+            answer = await self._decide(request, sent, protocol, owner)
         except ProtocolRefusal as refusal:
             self.metrics.failures["refused"] += 1
             return refused_reply(refusal)
@@ -212,27 +210,29 @@ class Gateway:
         is_offered = offers_recall and decision.body is not None
         if is_offered and await self._exchange_with_recall(request, protocol, answer, owner):
             return None
-        await self._exchange(request, raw, protocol, answer, owner)
+        await self._exchange(request, sent, protocol, answer, owner)
         return None
 
-    def _model_call(self, request: HttpRequest, raw: bytes, protocol: WireProtocol, owner: str) -> GatewayCall:
-        call = GatewayCall(
-            raw, request.headers.get("Content-Encoding"), request.path, owner, header_key(request.headers)
-        )
+    async def _decide(self, request: HttpRequest, sent: Pieces, protocol: WireProtocol, owner: str) -> VendorDecision:
+        """Decides about a request; in a process of its own if it is large, or would be if it was unpacked."""
+        encoding = request.headers.get("Content-Encoding")
+        call = GatewayCall(b"", encoding, request.path, owner, header_key(request.headers))
         if self.options.summarize_with_client_model:
             call.upstream = self.options.upstream_for(protocol.format)
             call.provider_key = self.options.upstream_key or provider_key(request.headers, self.options.keys)
-        return call
-
-    async def _decide(self, call: GatewayCall) -> VendorDecision:
-        """Decides about a request, if it is large in a process of its own."""
-        with suppress(InvalidInput):
-            await self._decisions.unpack(call)
-        is_large = len(call.raw) > LARGE_BYTES
-        return await (self._large if is_large else self._decisions).decide(call)
+        if sum(map(len, sent)) > LARGE_BYTES:
+            return await self._large.decide(call, sent)
+        call.raw = b"".join(sent)
+        try:
+            call.unpack(LARGE_BYTES)
+        except BodyTooLarge:
+            return await self._large.decide(call, sent)
+        except InvalidInput:
+            return VendorDecision(RewriteDecision("other"))  # the upstream says what is wrong with it
+        return await self._decisions.decide(call)
 
     async def _exchange(
-        self, request: HttpRequest, raw: bytes, protocol: WireProtocol, answer: VendorDecision, owner: str
+        self, request: HttpRequest, sent: Pieces, protocol: WireProtocol, answer: VendorDecision, owner: str
     ) -> None:
         """Sends the request, and the reply to the client.
 
@@ -240,19 +240,21 @@ class Gateway:
         """
         decided_by = self._large if answer.number else self._decisions
         body, shrunk = answer.body, False
-        forwarded = body.encode() if body is not None and body.is_changed else raw
-        is_changed = forwarded is not raw or (answer.number and answer.decision.body is not None)
-        ours = is_changed and not self.options.native
+        changed = body.encode() if body is not None and body.is_changed else None
+        ours = (changed or answer.pieces) is not None and not self.options.native
         headers = upstream_headers(request.headers, edited=answer.editor is not None) if ours else {}
         while True:
             decision = answer.decision
-            content = self._alternation.shape(body, forwarded if decision.body is None else decision.body)
-            rewritten = content is not raw
+            content: bytes | Pieces | None = answer.pieces
+            if content is None:
+                content = self._alternation.shape(body, changed if decision.body is None else decision.body)
+            rewritten = content is not None
+            content = content or sent
             async with self._upstream.send(
                 request, protocol.format, content, rewritten=rewritten, changed=headers
             ) as response:
                 opening, failure = await open_reply(response, protocol)
-                if failure is not None and is_doubtful_overflow(failure, len(content)):
+                if failure is not None and is_doubtful_overflow(failure, length_of(content) or 0):
                     failure = None
                 if failure is not None and not shrunk:
                     shrunk = True
@@ -277,7 +279,8 @@ class Gateway:
         for _ in range(MAX_LOOKUPS):
             if body is None:
                 break
-            content = self._alternation.shape(body, body.encode())
+            content = body.encode()
+            content = self._alternation.shape(body, content) or content
             async with self._upstream.send(request, protocol.format, content, rewritten=True) as response:
                 read = await response.content.read(self.options.max_body)
                 if response.status >= 400:

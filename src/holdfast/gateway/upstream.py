@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ..errors import InvalidInput
 from ..io.access_keys import has_key
-from ..io.http_client import Body, HttpConnections, Route, UpstreamFailure, UpstreamReply, find_route
+from ..io.http_client import Body, HttpConnections, Route, UpstreamFailure, UpstreamReply, find_route, length_of
 from ..io.http_messages import BodyStream, HeaderLines, join_head
 from ..io.http_server import HttpRequest
 from ..models.calls import Failure
@@ -103,7 +103,8 @@ class Upstream:
         dropped = _HOP_BY_HOP | _connection_options(request.headers.lines) | {name.encode() for name in changed}
         if rewritten:
             dropped |= {b"content-encoding", b"content-md5", b"digest"}
-        length = str(len(body)).encode() if isinstance(body, bytes) else None
+        size = length_of(body)
+        length = None if size is None else str(size).encode()
         headers: list[tuple[bytes, bytes]] = []
         has_length, host = False, route.authority.encode()
         has_provider_key = has_key_parameter(target.partition("?")[2])

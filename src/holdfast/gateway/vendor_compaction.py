@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from ..errors import InvalidInput
-from ..io.http_messages import Headers
+from ..io.http_messages import Headers, Pieces
 from ..io.http_server import HttpReply
 from ..messages import Json, decode_one, is_framed, strip_frame
 from ..models.calls import Model
@@ -44,6 +44,8 @@ class VendorDecision(msgspec.Struct):
     """The request as it was decided about; None if it could not be read, or was decided about in another process."""
     number: int = 0
     """By which another process knows the decision."""
+    pieces: Pieces | None = None
+    """The request to forward, if that process has changed it."""
 
 
 class VendorCompaction:
