@@ -28,10 +28,10 @@ from ..models.calls import Failure
 from ..sessions import SessionService
 from ..stores import MemoryStore
 from ..tokens import Usage
+from .answers import Answer
 from .decisions import DecisionOptions, Decisions, GatewayCall
 from .protocols import RequestBody
-from .rewriting import RewriteDecision
-from .vendor_compaction import VendorDecision
+from .rewriting import RewriteDecision, failed
 
 log = logging.getLogger("holdfast.gateway")
 LARGE_BYTES = 2**20
@@ -50,7 +50,7 @@ _PIECE = 2**18
 """Bytes that are read at once."""
 _HEAD = struct.Struct("!QQ")
 _NO_BODY: Pieces = []
-_Answer = asyncio.Future[tuple[Any, Pieces]]
+_Reply = asyncio.Future[tuple[Any, Pieces]]
 OpenSessions = Callable[[], SessionService]
 _PROGRAM = "from holdfast.gateway.large_requests import work; work()"
 
@@ -72,12 +72,12 @@ class LargeRequests:
         self._setup = open_sessions, options
         self._on_event = on_event
         self._process: asyncio.subprocess.Process | None = None
-        self._answers: dict[int, _Answer] = {}
+        self._answers: dict[int, _Reply] = {}
         self._number = 0
         self._sending = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def decide(self, call: GatewayCall, sent: Pieces) -> VendorDecision:
+    async def decide(self, call: GatewayCall, sent: Pieces) -> Answer:
         """Returns what to forward or to reply; `too_large` forwards the request as it is.
 
         The body of the call is in `sent`: its pieces go to the process and to the upstream as they came.
@@ -90,14 +90,14 @@ class LargeRequests:
         except (TimeoutError, WorkerGone, OSError) as problem:
             size = sum(map(len, sent))
             log.warning("a request of %d bytes is forwarded as it is: %s", size, type(problem).__name__)
-            return VendorDecision(RewriteDecision("too_large"))
-        if isinstance(answer, Exception):
+            return Answer(RewriteDecision("too_large"))
+        if isinstance(answer, InvalidInput):
             raise answer
-        decided: VendorDecision = answer
+        decided: Answer = answer
         decided.number, decided.pieces = number, pieces or None
         return decided
 
-    async def recover(self, answer: VendorDecision, failure: Failure) -> RewriteDecision | None:
+    async def recover(self, answer: Answer, failure: Failure) -> RewriteDecision | None:
         """As `Decisions.recover`."""
         with suppress(TimeoutError, WorkerGone, OSError):
             async with asyncio.timeout(WORK_SECONDS):
@@ -107,7 +107,7 @@ class LargeRequests:
                     return smaller
         return None
 
-    async def finish(self, answer: VendorDecision, usage: Usage | None) -> None:
+    async def finish(self, answer: Answer, usage: Usage | None) -> None:
         """As `Decisions.finish`."""
         with suppress(TimeoutError, WorkerGone, OSError):
             await self._ask(answer.number, "finish", usage)
@@ -129,7 +129,7 @@ class LargeRequests:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _ask(self, number: int, what: str, value: Any, body: Pieces = _NO_BODY) -> tuple[Any, Pieces]:
-        answer: _Answer = asyncio.get_running_loop().create_future()
+        answer: _Reply = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._start(self._send((number, what, value), body, answer))
@@ -144,12 +144,12 @@ class LargeRequests:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _end_late(self, number: int, answer: _Answer) -> None:
+    def _end_late(self, number: int, answer: _Reply) -> None:
         if not answer.done() and self._process is not None and self._answers.get(number) is answer:
             log.warning("the process for large requests is ended: one took more than %.0f s", WORK_SECONDS)
             self._process.kill()
 
-    async def _send(self, head: Any, body: Pieces, answer: _Answer) -> None:
+    async def _send(self, head: Any, body: Pieces, answer: _Reply) -> None:
         """Sends one whole frame, even if nobody waits for its answer any more."""
         try:
             async with self._sending:
@@ -238,7 +238,7 @@ class _Worker:
 
         self._options = options
         self._decisions = Decisions(self._sessions, options, on_event, store_seconds=WORK_SECONDS)
-        self._answers: OrderedDict[int, VendorDecision] = OrderedDict()
+        self._answers: OrderedDict[int, Answer] = OrderedDict()
         self._bytes = 0
         """Of the bodies that are worked on."""
 
@@ -271,9 +271,12 @@ class _Worker:
             result, body = await self._perform(number, what, value)
         except MemoryError:
             log.warning("a request of %d bytes needs too much memory", size)
-            result = VendorDecision(RewriteDecision("too_large"))
-        except Exception as problem:
+            result = Answer(RewriteDecision("too_large"))
+        except InvalidInput as problem:
             result = problem
+        except Exception as problem:
+            log.exception("a large request failed: %s", type(problem).__name__)
+            result = Answer(failed(problem))
         finally:
             self._limit_memory(-size)
         events, self._events = self._events, []
@@ -299,9 +302,9 @@ class _Worker:
         self._answers[number] = answer
         return _sendable(smaller), smaller.body or b""
 
-    async def _decide(self, number: int, call: GatewayCall) -> tuple[VendorDecision, bytes]:
+    async def _decide(self, number: int, call: GatewayCall) -> tuple[Answer, bytes]:
         if _has_endless_message(call):
-            return VendorDecision(RewriteDecision("too_large")), b""
+            return Answer(RewriteDecision("too_large")), b""
         answer = await self._decisions.decide(call)
         body, changed = answer.body, answer.decision.body
         if body is not None:
@@ -310,7 +313,7 @@ class _Worker:
                 changed = body.encode()
         return msgspec.structs.replace(answer, decision=_sendable(answer.decision), body=None), changed or b""
 
-    def _keep(self, number: int, answer: VendorDecision) -> None:
+    def _keep(self, number: int, answer: Answer) -> None:
         """Keeps a decision until its reply has ended, or until many others are kept."""
         self._answers[number] = answer
         while len(self._answers) > 1 and sum(map(_kept_bytes, self._answers.values())) > _KEPT_BYTES:
@@ -328,7 +331,7 @@ class _Worker:
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
 
 
-def _kept_bytes(answer: VendorDecision) -> int:
+def _kept_bytes(answer: Answer) -> int:
     return 0 if answer.body is None else len(answer.body.raw)
 
 

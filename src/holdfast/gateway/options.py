@@ -45,6 +45,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Offer lookups of archived messages to the model; the replies of compacted sessions then arrive whole."""
     open_sessions: Callable[[], SessionService] | None = None
     """Opens the same store in the process for large requests, and can be pickled; else that has sessions in memory."""
+    worker: str = ""
+    """Name of this process among those that serve one port, in its metrics."""
     max_body: int = 64 * 2**20
     max_requests: int = 2_000
     header_timeout: float = 75.0

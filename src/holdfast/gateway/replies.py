@@ -11,6 +11,7 @@ import zstandard
 
 from ..errors import InvalidInput
 from ..io.http_messages import BodyTooLarge
+from ..messages import Json
 from ..models.calls import Failure
 from ..models.failures import classify
 from ..models.overflow import error_message
@@ -59,8 +60,16 @@ def decode_body(raw: bytes, encoding: str, limit: int) -> bytes:
 class ReplyReader:
     """Reads usage from the bytes of a reply as they pass, without holding them back."""
 
-    def __init__(self, protocol: WireProtocol, content_type: str, encoding: str) -> None:
+    def __init__(
+        self,
+        protocol: WireProtocol,
+        content_type: str,
+        encoding: str,
+        on_reply: Callable[[Json], object] = lambda reply: None,
+    ) -> None:
+        """`on_reply` gets whole replies, or what a stream has in their place."""
         self.usage: Usage | None = None
+        self._on_reply = on_reply
         self._protocol = protocol
         self._field = f'"{protocol.usage}"'.encode()
         self._streams = "text/event-stream" in content_type or "ndjson" in content_type
@@ -91,11 +100,11 @@ class ReplyReader:
                     self._read(line.removeprefix(b"data:"))
         self._rest = tail
 
-    def finish(self) -> Usage | None:
-        """Returns the usage, if the reply reported one."""
+    def finish(self) -> None:
+        """Reads a reply that is no stream, when it is complete."""
         if not self._streams and self._field in self._rest:
             self._read(self._rest)
-        return self.usage
+        self._rest = b""
 
     def _read(self, text: bytes) -> None:
         try:
@@ -107,6 +116,8 @@ class ReplyReader:
                 OLLAMA_USAGE: {"input_tokens": reply.get(OLLAMA_USAGE), "output_tokens": reply.get("eval_count", 0)}
             }
         for layer in (reply, *(_field_of(reply, name) for name in ("response", "message"))):
+            if isinstance(layer, dict) and "output" in layer:
+                self._on_reply(layer)
             if isinstance(reported := _field_of(layer, self._protocol.usage), dict):
                 try:
                     found = read_usage(reported)

@@ -20,7 +20,7 @@ from .protocols import WireProtocol
 from .replies import StreamOpening, refused_as_too_long
 
 if TYPE_CHECKING:
-    from .vendor_compaction import EditedReply
+    from .answers import ReplyEdit
 
 HEADER_PREFIX = "x-holdfast-"
 _HOP_BY_HOP = frozenset(
@@ -194,7 +194,7 @@ async def copy_reply(
     reply: UpstreamReply,
     opening: list[bytes],
     on_chunk: Callable[[bytes], None] = lambda chunk: None,
-    edited: EditedReply | None = None,
+    edited: ReplyEdit | None = None,
     before_end: Callable[[], Awaitable[object]] | None = None,
 ) -> bool:
     """Copies the reply as it arrives; one that breaks off upstream breaks off for the client, too, and is False.
@@ -220,10 +220,10 @@ async def copy_reply(
     except (UpstreamFailure, TimeoutError):
         request.abort()
         return False
-    if before_end is not None:
-        await before_end()
     if chunk:
         on_chunk(chunk)
+    if before_end is not None:
+        await before_end()
     rest = chunk if edited is None else edited.feed(chunk) + edited.finish()
     await request.finish(rest)
     return True
