@@ -245,6 +245,7 @@ class LargeEvent:
         """By its row: an event that is rewritten meanwhile is another."""
         self._row: Row = ()
         self._found: set[str] = set()
+        self._after = 0
         self._steps: Iterator[None] | None = None
 
     def prepare(self, connection: sqlite3.Connection) -> bool:
@@ -252,12 +253,12 @@ class LargeEvent:
         if not index_usable(connection):
             return False
         at, until = index_watermark(connection), time.monotonic() + BATCH_SECONDS
-        if self._steps is None or self._row[-3] != at + 1:
+        if self._steps is None or self._after != at:
             row = connection.execute(_UNINDEXED_EVENTS, (at, MAX_SEQ, 1)).fetchone()
             if row is None or not _is_large(row) or row in self.tokens:
                 return False
             normalized, tags = _event_text(connection, row)
-            self._row, self._found = row, set(tags)
+            self._row, self._found, self._after = row, set(tags), at
             self._steps = _token_steps(normalized, self._found)
         for _ in self._steps:
             if time.monotonic() > until:
@@ -288,7 +289,7 @@ def fill_index(connection: sqlite3.Connection, batch: int | None = None, large: 
     for row in rows:
         if times and large is not None and _is_large(row):
             break  # the next step prepares it
-        tokens, at = prepared.get(row) or _event_tokens(connection, row), row[-3]
+        tokens, at = prepared.pop(row, "") or _event_tokens(connection, row), row[-3]
         connection.execute(_ADD_TOKENS, (at, tokens))
         times.append((at // BLOCK_ROWS, row[2]))
         if batch is None and time.monotonic() > until:
