@@ -6,8 +6,8 @@ import asyncio
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Literal
 
@@ -114,7 +114,7 @@ class Rewriter:
         self.sessions = sessions
         self.conversations = ClientSessions(sessions)
         self.policy = sessions.preset or preset(DEFAULT_PRESET)
-        self._store_failed_until = float("-inf")
+        self._store_failed_until = self._answered_at = -math.inf
         self._store_slots = anyio.Semaphore(_STORE_SLOTS)
         self.on_event = on_event
         self.unwritten = unwritten
@@ -149,7 +149,7 @@ class Rewriter:
                     except UnknownSession as gone:  # deleted by another process: what the client sends starts anew
                         self.conversations.forget(gone.session_id or "")
                 raise Conflict("The session was deleted again and again.")
-            raise StoreError(f"The store did not answer in {self._store_seconds:.0f} s.")
+            raise self._no_answer()
         except Exception as problem:
             self._note_failure("the request is forwarded as it is", problem)
             return failed(problem)
@@ -159,7 +159,7 @@ class Rewriter:
 
     @contextmanager
     def compacting(self) -> Iterator[None]:
-        """Lets the request wait for a compaction: its own, or one that is running."""
+        """Lets the request wait for more than the store: a compaction, its own or one that is running, or its turn."""
         if (scope := _SCOPE.get(None)) is None:
             yield
             return
@@ -168,6 +168,28 @@ class Rewriter:
             yield
         finally:
             self._wait_for_store(scope)
+
+    def _no_answer(self) -> Exception:
+        """Returns the failure of a request whose time is over: that of the store only if it answers nobody."""
+        if anyio.current_time() - self._answered_at < self._store_seconds:
+            return TimeoutError("The request waited too long for the store.")
+        return StoreError(f"The store did not answer in {self._store_seconds:.0f} s.")
+
+    @asynccontextmanager
+    async def _store_slot(self) -> AsyncIterator[None]:
+        """Waits for a turn at the store; that time is not the store's."""
+        with self.compacting():
+            await self._store_slots.acquire()
+        try:
+            if anyio.current_time() < self._store_failed_until:
+                raise TimeoutError("The store has failed for a request before this one.")
+            with anyio.move_on_after(self._store_seconds) as scope:
+                yield
+                self._answered_at = anyio.current_time()
+            if scope.cancelled_caught:
+                raise self._no_answer()
+        finally:
+            self._store_slots.release()
 
     def _note_failure(self, what: str, problem: Exception) -> None:
         if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
@@ -209,8 +231,7 @@ class Rewriter:
 
     async def _write_behind(self, match: SessionMatch, body: RequestBody) -> bool:
         try:
-            with _store_deadline(self._store_seconds):
-                await self._write(match, body)
+            await self._write(match, body)
         except UnknownSession as gone:
             self.conversations.forget(gone.session_id or "")
         except Exception as problem:
@@ -224,7 +245,7 @@ class Rewriter:
 
     async def _write(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
         """Writes what is new in a list to the log of its conversation."""
-        async with self._store_slots:
+        async with self._store_slot():
             conversation = await self.conversations.follow(match, body)
             if conversation is not None:
                 conversation.size = await self.sessions.size(conversation.session_id)
@@ -252,7 +273,7 @@ class Rewriter:
 
     async def decide_aside(self, match: SessionMatch, body: RequestBody, *, continues: bool = False) -> RewriteDecision:
         """Decides about a request that is about a conversation and no part of it: nothing is written."""
-        async with self._store_slots:
+        async with self._store_slot():
             conversation = await self.conversations.find(match)
         decision = RewriteDecision("side_call", given=match.given)
         if conversation is None:
@@ -395,7 +416,7 @@ class Rewriter:
         self._running.add(conversation.session_id)
         try:
             version = conversation.version
-            with _store_deadline(self._store_seconds):
+            async with self._store_slot():
                 is_due = await self.sessions.due(conversation.session_id)
             if not is_due:
                 conversation.not_due_at = version
@@ -424,15 +445,6 @@ class Rewriter:
             format=body.protocol.format,
             listen=lambda event: self.on_event(event, decision.owner),
         )
-
-
-@contextmanager
-def _store_deadline(seconds: float) -> Iterator[None]:
-    try:
-        with anyio.fail_after(seconds):
-            yield
-    except TimeoutError:
-        raise StoreError(f"The store did not answer in {seconds:.0f} s.") from None
 
 
 def _estimate_before(body: RequestBody, decision: RewriteDecision) -> int:
