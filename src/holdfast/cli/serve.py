@@ -25,6 +25,7 @@ from ..io.text import escape_json
 from ..io.worker_processes import listen_on, run_workers
 from ..settings import data_folder, load_settings, preset_for
 from . import options
+from .client_setups import DEFAULT_PORT
 from .options import PRESET_NAME, CountType
 from .output import echo
 from .stores import refuse_foreign_database
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from ..web import Inspector
 
 log = logging.getLogger("holdfast.gateway")
-_PORT = 8399
 _OPEN_FILES = 65_536
 
 
@@ -55,7 +55,9 @@ _OPEN_FILES = 65_536
     "in each line. Repeatable.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need --key-file.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=_PORT, show_default=True, help="Port to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True, help="Port to listen on."
+)
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),

@@ -14,7 +14,6 @@ from ..sessions import SessionService
 from .browsers import check_origin
 from .protocols import PROTOCOLS
 
-DEFAULT_PORT = 8399
 _FORMATS = tuple(protocol.format for protocol in PROTOCOLS)
 
 
@@ -24,7 +23,7 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     upstreams: Mapping[str, str]
     """Address by wire format; "" is the default."""
     host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
+    port: int = 8_399
     keys: Mapping[str, str] = {}
     """Owner by key; without keys, everyone on this machine may call."""
     upstream_key: str | None = None
