@@ -144,7 +144,7 @@ async def test_rewrite_removes_text_from_index(store: PostgresStore, postgres: s
 
 
 async def rows_with(postgres: str, word: str) -> int:
-    """How many rows of the index, of any tenant, hold the word: other tests of this database have words of their own."""
+    """How many rows of the index, of any tenant, hold the word: other tests use the same database."""
     async with raw_connection(postgres) as connection:
         found: int = await connection.fetchval("SELECT count(*) FROM holdfast.search WHERE words @@ $1::tsquery", word)
     return found

@@ -79,6 +79,7 @@ def rpc_command(**options: Any) -> int:
         mode=arguments.mode,
         sandbox=arguments.sandbox,
     )
-    stream = sys.stdout.buffer
+    assert sys.__stdout__ is not None
+    stream = sys.__stdout__.buffer  # unlike sys.stdout, it says when the client has gone
     with redirect_stdout(sys.stderr):  # a stray print must not look like a record
         return anyio.run(run, arguments.settings, STANDARD_INPUT, stream)

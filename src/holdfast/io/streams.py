@@ -85,14 +85,14 @@ async def read_descriptor(descriptor: int) -> AsyncIterator[InputStream]:
 class _PipeOutput(io.FileIO):
     """Output whose reader may go away, as `head` does: the rest goes nowhere, and the writer ends as it would."""
 
-    reader_left = False
+    _reader_left = False
 
     def write(self, data: Any) -> int:
-        if not self.reader_left:
+        if not self._reader_left:
             try:
                 return super().write(data) or 0
             except BrokenPipeError:
-                self.reader_left = True
+                self._reader_left = True
         return len(memoryview(data).cast("B"))
 
 
@@ -148,8 +148,6 @@ class JsonLinesWriter:
     def _put(self, data: bytes) -> None:
         self._stream.write(data)
         self._stream.flush()
-        if getattr(getattr(self._stream, "raw", None), "reader_left", False):  # nobody reads the events: stop the work
-            raise BrokenPipeError
 
 
 def _encode(record: msgspec.Struct) -> bytes:
