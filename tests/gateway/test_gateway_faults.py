@@ -237,6 +237,54 @@ async def test_store_that_hangs_delays_a_request_only_so_long(call: str, monkeyp
             assert reply.text == "All berths are read." and server.refused == []
 
 
+class SlowStore(MemoryStore):
+    """A store that takes its time, and never answers about one session."""
+
+    stuck = ""
+
+    async def append(self, session_id: str, *given: Any, **named: Any) -> Any:
+        await asyncio.sleep(60 if session_id == self.stuck else 0.02)
+        return await super().append(session_id, *given, **named)
+
+
+async def test_session_that_hangs_fails_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is left alone only if it answers nobody."""
+    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 4.0)
+    monkeypatch.setattr(rewriting, "_RETRY_STORE_SECONDS", 600.0)
+    store = SlowStore()
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url, sessions=SessionService(store)) as running:
+            stuck, other = (ClientConversation(running.model("openai-chat")) for _ in range(2))
+            metrics, asked = running.gateway.metrics, 0
+
+            async def ask(client: ClientConversation, text: str) -> None:
+                client.say(text)
+                await client.step()
+
+            await ask(stuck, "Ahoy.")
+            [session] = await running.sessions.list()
+            store.stuck = session.id
+            await ask(stuck, "Aye?")  # forwarded first
+            async with asyncio.timeout(60):
+                while not metrics.failures["unwritten"]:
+                    await ask(other, f"Question {asked}.")
+                    asked += 1
+            await ask(other, "And now?")
+            assert metrics.requests == {("openai-chat", "unchanged"): asked + 3}
+
+
+async def test_requests_that_wait_for_their_turn_do_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "_STORE_SLOTS", 1)
+    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 1.5)
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url, sessions=SessionService(SlowStore())) as running:
+            clients = [ClientConversation(running.model("openai-chat")) for _ in range(60)]
+            for number, client in enumerate(clients):
+                client.say(f"Ship {number}.")
+            await asyncio.gather(*(client.step() for client in clients))
+            assert running.gateway.metrics.requests == {("openai-chat", "unchanged"): 60}
+
+
 async def test_locked_or_full_database_delays_no_request_and_is_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from .rewriting import RewriteDecision, Rewriter
 
 MAX_REPLIES, MAX_REPLY_BYTES = 10_000, 64 * 2**20
 """Replies that are noted, and the bytes of their output."""
+_FORMAT = "openai-responses"
 _UNFINISHED = ("queued", "in_progress", "failed", "cancelled")
 _UNKNOWN = re.compile(r"previous.?response", re.IGNORECASE)
 """How an upstream refuses the name of a reply that it does not have."""
@@ -44,7 +45,7 @@ class NotedReply(msgspec.Struct):
 
 def is_chained(body: RequestBody) -> bool:
     """Whether a request names a reply, or has a text in place of a list as the first of such requests may."""
-    return body.protocol.format == "openai-responses" and (PREVIOUS_REPLY in body.fields or body.has_text_alone)
+    return body.protocol.format == _FORMAT and (PREVIOUS_REPLY in body.fields or body.has_text_alone)
 
 
 class ResponseChains:
@@ -106,7 +107,7 @@ class ResponseChains:
     def note(self, body: RequestBody, decision: RewriteDecision, reply: Json) -> None:
         """Notes a reply whose last bytes are still to be sent."""
         name, output = reply.get("id"), reply.get("output")
-        if decision.conversation is None or reply.get("status") in _UNFINISHED:
+        if body.protocol.format != _FORMAT or decision.conversation is None or reply.get("status") in _UNFINISHED:
             return
         if not isinstance(name, str) or not isinstance(output, list):
             return

@@ -15,6 +15,8 @@ from .access_keys import is_loopback
 from .http_messages import BodyStream, HeaderLines, Headers, Pieces, join_head
 
 Body = bytes | Pieces | BodyStream | None
+_PIECE = 2**18
+"""Bytes of a body that are written at once, with its head."""
 _IDLE_SECONDS = 15.0
 """How long an unused connection is kept: upstreams close theirs after a minute and more."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -237,6 +239,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._last_bytes = self._loop.time()
         if self._watch is None:
             self._watch = self._loop.call_later(self._idle_seconds, self._check_silence)
+        if isinstance(body, list) and sum(map(len, body)) <= _PIECE:
+            body = b"".join(body)
         if isinstance(body, BodyStream | list):
             self._transport.write(head)
             self._sender = self._loop.create_task(
