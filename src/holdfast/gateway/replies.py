@@ -188,6 +188,15 @@ def _read_error(body: bytes, encoding: str) -> Any:
 _MAX_MESSAGE = 4_000
 
 
+def read_event(block: bytes) -> Any:
+    """Returns the data of an event of a stream, None if it has none or is no JSON."""
+    data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
+    try:
+        return msgspec.json.decode(data) if data else None
+    except msgspec.DecodeError:
+        return None
+
+
 class StreamOpening:
     """The first events of a stream, held back until it is clear that the provider accepted the prompt."""
 
@@ -210,13 +219,7 @@ class StreamOpening:
 
     def _events(self) -> Iterator[Any]:
         complete, _, _ = self._text.replace(b"\r\n", b"\n").rpartition(b"\n\n")
-        for block in complete.split(b"\n\n"):
-            data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
-            if data:
-                try:
-                    yield msgspec.json.decode(data)
-                except msgspec.DecodeError:
-                    yield None
+        return (read_event(block) for block in complete.split(b"\n\n") if b"data:" in block)
 
     def _judge(self, event: Any) -> Failure | bool:
         kind = _field_of(event, "type")

@@ -23,7 +23,7 @@ from ...triggers import always
 from ..answers import Answer
 from ..client_sessions import Caller, ClientSession
 from ..protocols import CallKind, RequestBody, mark_last_block
-from ..replies import decoder_for
+from ..replies import decoder_for, read_event
 from ..rewriting import PREPARE_SECONDS, RewriteDecision, Rewriter, failed
 from . import anthropic, openai
 from .context_editing import ContextEdits
@@ -304,11 +304,7 @@ class EditedReply:
         return msgspec.json.encode(self._editor.edit_whole(reply)) if isinstance(reply, dict) else self._rest
 
     def _edit(self, block: bytes) -> bytes:
-        data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
-        try:
-            event = msgspec.json.decode(data) if data else None
-        except msgspec.DecodeError:
-            return block
+        event = read_event(block)
         if not isinstance(event, dict) or "type" not in event:
             return block
         edited = self._editor.edit_event(event)
