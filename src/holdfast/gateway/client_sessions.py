@@ -176,7 +176,7 @@ class SessionMatch(msgspec.Struct):
     conversation: ClientSession | None
 
 
-class Continuation(msgspec.Struct):
+class SessionPlace(msgspec.Struct):
     """A list that begins with a place in a session: a request has an item or a name of it, and what follows."""
 
     session: str
@@ -220,7 +220,7 @@ class ClientSessions:
         alike = sorted(self._by_caller.get(caller, []), key=lambda one: one.system != system)
         return SessionMatch(caller, given, nearest(alike, given.given, lambda one: one.log))
 
-    async def match_continuation(self, caller: Caller, place: Continuation) -> SessionMatch | None:
+    async def match_place(self, caller: Caller, place: SessionPlace) -> SessionMatch | None:
         """Finds the conversation that a list continues from a place in it; None if it is not in the store."""
         known = self._open.get(place.session)
         if known is None or place.last not in known.log.ids:

@@ -16,7 +16,7 @@ import msgspec
 from ..messages import Json
 from ..models.calls import Model
 from .answers import Answer
-from .client_sessions import Caller, Continuation
+from .client_sessions import Caller, SessionPlace
 from .protocols import PREVIOUS_REPLY, RequestBody
 from .replies import error_text
 from .rewriting import RewriteDecision, Rewriter
@@ -40,7 +40,7 @@ class NotedReply(msgspec.Struct):
     """The compaction under which it was made."""
     decision: RewriteDecision | None
     """The decision about its request, until the log has that."""
-    place: Continuation | None = None
+    place: SessionPlace | None = None
 
 
 def is_chained(body: RequestBody) -> bool:
@@ -86,7 +86,7 @@ class ResponseChains:
             return RewriteDecision("other")
         output, items = (msgspec.json.decode(part) for part in (reply.output, whole.messages))
         place = msgspec.structs.replace(reply.place, after=[*output, *items])
-        match = await self._rewriter.conversations.match_continuation(caller, place)
+        match = await self._rewriter.conversations.match_place(caller, place)
         if match is None:  # the session was deleted
             return RewriteDecision("other")
         decision = await self._rewriter.follow(match, whole, summarizer)
@@ -137,7 +137,7 @@ class ResponseChains:
         assert conversation is not None and given is not None
         logged = conversation.log.match(given.given).logged
         leading: Sequence[Json] = given.leading_messages
-        reply.place = Continuation(conversation.session_id, conversation.log.ids[logged - 1], [], list(leading))
+        reply.place = SessionPlace(conversation.session_id, conversation.log.ids[logged - 1], [], list(leading))
 
 
 def _with_list(body: RequestBody) -> RequestBody:

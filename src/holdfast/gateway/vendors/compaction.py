@@ -101,7 +101,7 @@ class VendorCompaction:
         rewriter, returned = self._rewriter, asked.returned
         if not body.has_all_messages:
             return RewriteDecision("other"), None
-        match = None if returned is None else await rewriter.conversations.match_continuation(caller, returned.place)
+        match = None if returned is None else await rewriter.conversations.match_place(caller, returned.place)
         continues = match is not None
         match = match or await rewriter.conversations.match(caller, body)
         if not asked.now and (kind != "generate" or rewriter.is_side_call(match, body)):

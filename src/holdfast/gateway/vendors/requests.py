@@ -11,7 +11,7 @@ import msgspec
 from ...io.http_server import HttpReply
 from ...messages import Json
 from ...tokens import Usage
-from ..client_sessions import Continuation
+from ..client_sessions import SessionPlace
 from .context_editing import ContextEdits
 from .sealed_items import DamagedItem, ItemSealer, SealedItem
 
@@ -43,10 +43,10 @@ class ReturnedItem(msgspec.Struct):
         return decoded
 
     @property
-    def place(self) -> Continuation:
+    def place(self) -> SessionPlace:
         """Where the list continues a session."""
         item = self.item
-        return Continuation(item.session, item.last, self.after, self.leading, item.checkpoint)
+        return SessionPlace(item.session, item.last, self.after, self.leading, item.checkpoint)
 
 
 class CompactionRequest(msgspec.Struct):
