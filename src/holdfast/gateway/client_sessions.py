@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import anyio
 import anyio.to_thread
@@ -192,8 +193,12 @@ class SessionPlace(msgspec.Struct):
 class ClientSessions:
     """Finds the conversation that a list of messages continues, in memory or in the store; appends what is new."""
 
-    def __init__(self, sessions: SessionService) -> None:
+    def __init__(
+        self, sessions: SessionService, waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """`waiting` is entered while a request waits for the one before it."""
         self.sessions = sessions
+        self._waiting = waiting
         self._open: OrderedDict[str, ClientSession] = OrderedDict()
         self._by_caller: dict[Caller, list[ClientSession]] = {}
 
@@ -203,7 +208,8 @@ class ClientSessions:
         writing = None if found.conversation is None else found.conversation.writing
         if writing is None or writing.done():
             return found
-        await asyncio.wait((writing,))
+        with self._waiting():
+            await asyncio.wait((writing,))
         return await self._match(caller, body)
 
     async def _match(self, caller: Caller, body: RequestBody) -> SessionMatch:

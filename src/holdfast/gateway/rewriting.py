@@ -112,7 +112,7 @@ class Rewriter:
         """`unwritten` is called when a request that was forwarded could not be written."""
         self._given_seconds = store_seconds
         self.sessions = sessions
-        self.conversations = ClientSessions(sessions)
+        self.conversations = ClientSessions(sessions, self.waiting)
         self.policy = sessions.preset or preset(DEFAULT_PRESET)
         self._store_failed_until = self._answered_at = -math.inf
         self._store_slots = anyio.Semaphore(_STORE_SLOTS)
@@ -158,7 +158,7 @@ class Rewriter:
         scope.deadline = anyio.current_time() + self._store_seconds
 
     @contextmanager
-    def compacting(self) -> Iterator[None]:
+    def waiting(self) -> Iterator[None]:
         """Lets the request wait for more than the store: a compaction, its own or one that is running, or its turn."""
         if (scope := _SCOPE.get(None)) is None:
             yield
@@ -178,7 +178,7 @@ class Rewriter:
     @asynccontextmanager
     async def _store_slot(self) -> AsyncIterator[None]:
         """Waits for a turn at the store; that time is not the store's."""
-        with self.compacting():
+        with self.waiting():
             await self._store_slots.acquire()
         try:
             if anyio.current_time() < self._store_failed_until:
@@ -319,7 +319,7 @@ class Rewriter:
         context: Context | None = None
         is_another = continues or conversation.is_redacted
         if size.limit is not None and size.tokens > size.limit:
-            with self.compacting():
+            with self.waiting():
                 context = await self.keeper(body, decision).prepare_step()
         elif size.is_compacted or is_another:
             context = await self.keeper(body, decision).context()

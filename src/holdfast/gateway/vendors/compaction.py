@@ -134,7 +134,7 @@ class VendorCompaction:
         """Compacts a session; returns the summarizer's usage, or None if a threshold was exceeded to no avail."""
         sessions = self._rewriter.sessions
         window = (await sessions.size(decision.session_id)).window or context.tokens
-        with self._rewriter.compacting():
+        with self._rewriter.waiting():
             result = await sessions.compact(
                 decision.session_id,
                 always if asked.now else lambda request: True,
