@@ -279,6 +279,24 @@ async def test_h13_redaction_succeeds_while_others_append(stored: Log) -> None:
         assert PLAIN not in await everything(service)
 
 
+async def test_h13_what_is_appended_before_the_last_look_is_redacted_too(stored: Log) -> None:
+    async with SessionService(stored) as service:
+        await service.create(id="s")
+        await service.append("s", {"role": "user", "content": PLAIN})
+        real, late = stored.rewrite, [Event("late", "message", "t", {"message": {"role": "user", "content": PLAIN}})]
+
+        async def rewritten(changes: Any) -> bool:
+            done = await real(changes)
+            if done and late:
+                await stored.append("s", [late.pop()])
+            return done
+
+        stored.rewrite = rewritten  # type: ignore[method-assign]
+        done = await service.redact_text("s", PLAIN)
+        assert (done.events, left_in(stored, done.left)) == (2, [])
+        assert PLAIN not in await everything(service)
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
 async def test_h13_redaction_of_a_long_log_takes_little_memory(kind: str, tmp_path: Path) -> None:
     store = JSONLStore(tmp_path / "log") if kind == "jsonl" else SQLiteStore(tmp_path / "log.db", "NORMAL")
