@@ -264,11 +264,12 @@ async def test_session_that_hangs_fails_no_other_request(monkeypatch: pytest.Mon
             await ask(stuck, "Ahoy.")
             [session] = await running.sessions.list()
             store.stuck = session.id
-            await ask(stuck, "Aye?")  # forwarded first
+            waiting = asyncio.ensure_future(ask(stuck, "Aye?"))  # forwarded first
             async with asyncio.timeout(60):
                 while not metrics.failures["unwritten"]:
                     await ask(other, f"Question {asked}.")
                     asked += 1
+            await waiting
             await ask(other, "And now?")
             assert metrics.requests == {("openai-chat", "unchanged"): asked + 3}
 
