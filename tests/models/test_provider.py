@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from step_conversation import cancel_while_stalled
 
@@ -264,3 +265,22 @@ def test_missing_sdk_raises_with_install_command(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("holdfast.models.provider.find_spec", lambda _: None)
     with pytest.raises(InvalidInput, match=r"pip install 'holdfast-context\[anthropic\]'"):
         Anthropic("claude-x", api_key="k")
+
+
+async def test_sdks_are_imported_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share HTTPX, whose parts import each other."""
+    running: list[str] = []
+    most = 0
+
+    def importing(module: str) -> None:
+        nonlocal most
+        running.append(module)
+        most = max(most, len(running))
+        time.sleep(0.02)
+        running.remove(module)
+
+    monkeypatch.setattr("holdfast.models.provider.import_module", importing)
+    async with anyio.create_task_group() as group:
+        for provider in (Anthropic, Gemini, OpenAIChat):
+            group.start_soon(anyio.to_thread.run_sync, provider.sdk.load)
+    assert most == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
@@ -53,7 +54,12 @@ class Sdk(NamedTuple):
         return any(os.environ.get(name) for name in self.keys)
 
     def load(self) -> Any:
-        return import_module(self.module)
+        """Imports the SDK, one at a time: threads that import parts of HTTPX in different orders see it unfinished."""
+        with _IMPORTING:
+            return import_module(self.module)
+
+
+_IMPORTING = threading.Lock()
 
 
 class StreamedError(Exception):
