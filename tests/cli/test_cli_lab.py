@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 from completion_server import completion_server
 from holdfast.cli import main
+from holdfast.io.installation import install_command
 from lab_story import write_session
 
 QUICK = ("--half", "all", "--budget", "2k,4k", "--rounds", "3", "--only", "tail w,ledger", "--jobs", "1")
@@ -99,7 +100,7 @@ def test_lab_without_pyppmd_leaves_out_surprise(run: Run, session: Path, monkeyp
     done = run("lab", session, *QUICKEST, "--page", "none")
     assert done.exit_code == 0 and "tail window" in done.stdout
     words = " ".join(done.stdout.split())
-    assert "Left out: surprise (the package pyppmd is not installed: pip install 'holdfast-context[lab]')" in words
+    assert f"Left out: surprise (the package pyppmd is not installed: {install_command('lab')})" in words
     assert "surprise, bits" not in words
 
 

@@ -14,6 +14,7 @@ import click
 
 from ..errors import InvalidInput
 from ..io.files import write_file_atomically
+from ..io.installation import install_command
 from . import options
 from .options import NameChoice
 from .output import echo, echo_json
@@ -33,7 +34,7 @@ def _clients() -> Any:
     try:
         from ..gateway import clients
     except ImportError as missing:
-        raise InvalidInput(f"The gateway needs {missing.name}: pip install 'holdfast-context[gateway]'.") from None
+        raise InvalidInput(f"The gateway needs {missing.name}: {install_command('gateway')}") from None
     return clients
 
 
@@ -209,7 +210,7 @@ def _tomlkit() -> Any:
     try:
         import tomlkit
     except ImportError:
-        raise InvalidInput("Reading TOML files needs tomlkit: pip install 'holdfast-context[gateway]'.") from None
+        raise InvalidInput(f"Reading TOML files needs tomlkit: {install_command('gateway')}") from None
     return tomlkit
 
 
