@@ -63,7 +63,7 @@ class Keeper(SessionSteps):
                 "A session says itself whether its roles alternate: pass it to create(), not to Keeper()."
             )
         if window is not None:
-            require_positive("window", window)
+            window = require_positive("window", window)
         self._message_list = None
         given = None if preset is None else find_policy(preset)
         self._given = given, window, model

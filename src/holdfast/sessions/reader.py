@@ -16,10 +16,10 @@ from ..compaction.presets import DEFAULT_PRESET
 from ..compaction.size import Size, measure
 from ..context import Request, View
 from ..context.events import Event, SessionRecord
-from ..errors import NoRoom, StoreClosed, UnknownSession
+from ..errors import InvalidInput, NoRoom, StoreClosed, UnknownSession
 from ..hooks.timeouts import require_seconds
 from ..messages import Json, ToolCall, format_name
-from ..stores import Log, Slice
+from ..stores import Slice, StoreLike, store_for
 from ..stores.base import ProcessGuard
 from ..strategies.memory import read_memory
 from ..summaries.memory import MemoryBlock
@@ -60,7 +60,7 @@ class SessionReader:
 
     def __init__(
         self,
-        store: Log,
+        store: StoreLike,
         *,
         estimator: EstimatorLike | None = None,
         preset: PolicyLike | None = None,
@@ -68,9 +68,9 @@ class SessionReader:
         window: int | None = None,
     ) -> None:
         if window is not None:
-            require_positive("window", window)
+            window = require_positive("window", window)
         require_seconds(lease, "lease")
-        self.store = store
+        self.store = store = store_for(store)
         self.window = window
         self.healed_views = 0
         """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
@@ -357,6 +357,8 @@ class SessionReader:
     async def _live(self, session_id: str, *, refresh: bool = False) -> LiveSession:
         """Returns the open session, from the cache or from the store; `refresh` catches up with other writers."""
         self._require_open()
+        if not isinstance(session_id, str):
+            raise InvalidInput(f"A session is named by its id, as in session.id, not by a {type(session_id).__name__}.")
         live = self._open.get(session_id)
         if live is not None and refresh:
             with suppress(UnknownSession):

@@ -15,7 +15,7 @@ from ..errors import Conflict, InvalidInput
 from ..hooks import Hooks
 from ..messages import COMMON, Json, format_name, rules_for
 from ..models import resolve_model
-from ..stores import Log
+from ..stores import StoreLike
 from ..strategies import PruneToolResults
 from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
@@ -71,7 +71,7 @@ class SessionService(SessionReader):
 
     def __init__(
         self,
-        store: Log,
+        store: StoreLike,
         *,
         estimator: EstimatorLike | None = None,
         preset: PolicyLike | None = None,
@@ -226,6 +226,8 @@ class SessionService(SessionReader):
         program says in the user's voice ("continue"): it is no turn. `wait` first waits for a running compaction, for
         a minute or so many seconds, and then appends in any case.
         """
+        if lane is not None and not isinstance(lane, str):
+            raise InvalidInput("append takes one message or a list of them: pass several as [one, another].")
         if wait is not False:
             await self._wait_ready(session_id, lane, wait)
         live = await self._live(session_id)
