@@ -67,6 +67,21 @@ def test_readme_lab_figures_are_those_of_the_benchmarks() -> None:
     assert f"At 4,000 tokens, {small} % and {simple} %" in text
 
 
+def test_figures_of_the_migration_page_are_those_of_the_measurements() -> None:
+    page = (ROOT / "docs" / "migrate.md").read_text(encoding="utf-8")
+    table = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+    for means in ("SummarizationMiddleware", "trim_messages", "compress"):
+        (row,) = re.findall(rf"^\| `{means}` \| (.*) \|$", page, re.MULTILINE)
+        outcome, calls = row.split(" | ")[:2]
+        assert re.search(
+            rf"^\| Lang\w+ [\d.]+ \| {means} \| {outcome} \| {calls} \|", table, re.MULTILINE
+        ) or re.search(rf"^\| LiteLLM [\d.]+ \| {means} \| {outcome} \| {calls} \|", table, re.MULTILINE)
+    for name in ("Claude Code's own summary", "ledger, no model"):
+        (measured,) = re.findall(rf"^\| {name} \| (.*) \|$", BENCHMARKS, re.MULTILINE)
+        names, lines, _, _, errors, fetch, invented = (re.sub(r" \(.*?\)", "", cell) for cell in measured.split(" | "))
+        assert " | ".join((names, lines, errors, fetch, invented)) in page
+
+
 def test_bundled_lab_table_is_what_the_command_prints() -> None:
     pytest.importorskip("langchain")
     (command,) = re.findall(r"^    \.venv/bin/holdfast (lab .+)$", BENCHMARKS, re.MULTILINE)
