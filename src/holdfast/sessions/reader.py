@@ -200,8 +200,13 @@ class SessionReader:
     ) -> Context:
         """Returns what to send to the model next, in the session's own wire format or in this one.
 
-        `wait` first waits for a running compaction, for a minute or so many seconds. If it is still running then, the
-        context is as before it; NoRoom is raised if that exceeds `budget`, by default the model's window.
+        Args:
+            session_id: The session.
+            lane: A sub-agent's lane inside the session.
+            format: Another wire format than the session's.
+            wait: First waits for a running compaction, for a minute or so many seconds. If it is still running then,
+                the context is as before it.
+            budget: NoRoom is raised if the context exceeds this after the wait; by default the model's window.
         """
         if budget is not None:
             require_positive("budget", budget)
