@@ -409,6 +409,7 @@ async def test_invalid_arguments_raise_invalid_input() -> None:
         Keeper(SessionService(MemoryStore()), "s", preset="codexx")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("preset", sorted(PRESETS.keys() - {"amp"}))
 async def test_h3_restarted_keeper_continues_from_the_list_alone(preset: str) -> None:
     """The list may continue from what was returned, in another process too."""

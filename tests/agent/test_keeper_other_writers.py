@@ -83,6 +83,7 @@ async def close(*services: SessionService) -> None:
         await service.close()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("stored", [True, False], ids=["session", "list"])
 async def test_list_of_a_deleted_session_goes_on_and_is_compacted_again(open_log: OpenLog, *, stored: bool) -> None:
     sessions, admin = SessionService(open_log()), SessionService(open_log())

@@ -78,6 +78,7 @@ async def find_log_errors(work: LongRun, agent: Agent, steps: int) -> list[str]:
     return wrong + await work.sessions.verify(agent.session)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "steps"),
     [("openai-chat", STEPS if WHOLE else 160), ("anthropic", 120), ("openai-responses", 160), ("gemini", 80)],
@@ -110,6 +111,7 @@ FAULTS: list[Answer] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["openai-chat", "anthropic"])
 async def test_long_run_completes_despite_provider_faults(tmp_path: Path, name: str) -> None:
     """Each kind of fault hits steps and summaries, before and in the middle of a reply; the run is continued."""

@@ -31,6 +31,7 @@ def script(request: Request) -> Answer:
     return Say(calls=(look,)) if place == 3 else Say("High water is at nine.", thinking="That is all.")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("first", MODELS)
 @pytest.mark.parametrize("second", MODELS)
 async def test_switching_providers_keeps_requests_valid(tmp_path: Path, first: str, second: str) -> None:

@@ -154,7 +154,7 @@ async def test_context_shows_tokens_by_kind_and_tool(tmp_path: Path) -> None:
     assert labels == ["system prompt", "tool definitions", "user", "assistant", "read_file"]
     sizes = [int(line.replace(",", "").split("%")[0].split()[-2]) for line in lines[4:9]]
     assert sum(sizes) == context.tokens
-    assert lines[8].endswith("1 call")
+    assert "  1 call  ━" in lines[8]
     assert lines[10] == "largest results" and lines[11].split()[0] == "read_file" and "berth 0: depth 0 cm" in lines[11]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from command_harness import CommandHarness, collapse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -106,6 +106,7 @@ LINES = st.one_of(
 )
 
 
+@settings(max_examples=6)
 @given(lines=st.lists(LINES, max_size=8))
 def test_run_command_never_raises(tmp_path_factory: pytest.TempPathFactory, lines: Sequence[str]) -> None:
     async def typed() -> None:

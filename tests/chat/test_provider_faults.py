@@ -190,6 +190,7 @@ def test_every_fault_has_an_outcome() -> None:
     assert {*WAITED, *ANSWERED, *FAILED} == set(FAULTS)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", [*WAITED, *ANSWERED])
 def test_passing_fault_is_waited_out(name: str) -> None:
     row = run_faces(name)

@@ -92,6 +92,7 @@ def _texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", [(), ("--whole",)], ids=["context", "whole"])
 @pytest.mark.parametrize("records", [_claude_code, _codex, _pi, _unanswered])
 def test_h1_citations_in_notes_are_readable_in_the_file(

@@ -25,6 +25,7 @@ LAST_RESORT = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_preset_with_summarizer(preset: str, run: Run, chat: Path, serve: Serve) -> None:
     server = serve(SUMMARY)
@@ -43,6 +44,7 @@ def test_preset_with_summarizer(preset: str, run: Run, chat: Path, serve: Serve)
     assert all("tools" not in request.body for request in server.requests)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_preset_without_summarizer(preset: str, run: Run, chat: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
@@ -106,6 +108,7 @@ def test_report_without_model_omits_summary(run: Run, chat: Path) -> None:
     assert facts["summary"] is None and facts["notice"] is None and facts["remarks"] == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [name for name in PRESETS if name != "spring"])
 def test_preset_below_threshold_suggests_command(name: str, run: Run, chat: Path) -> None:
     result = run("compact", chat, "--preset", name)

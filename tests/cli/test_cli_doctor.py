@@ -166,6 +166,7 @@ WITH_ADDRESS: tuple[tuple[str, ...], ...] = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("address", MISTYPED)
 def test_mistyped_address_of_a_store_shows_no_password_and_creates_no_folder(
     address: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -124,6 +124,7 @@ def test_inspect_user_message_with_tool_results(run: Run, tmp_path: Path) -> Non
     assert run("inspect", file).exit_code == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not REAL, reason="HOLDFAST_SESSIONS names no sessions")
 @pytest.mark.parametrize("path", REAL[::12] + REAL[-1:], ids=lambda path: f"{path.parent.name}-{path.name[:8]}")
 def test_inspect_real_sessions(path: Path, run: Run) -> None:

@@ -52,6 +52,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     return Measured(session, done.stdout, page, data)
 
 
+@pytest.mark.thorough
 def test_lab_example(run: Run) -> None:
     done = run(
         "lab", "example", "--half", "all", "--budget", "4k", "--only", "ledger", "--page", "none", "--rounds", "1"

@@ -33,6 +33,7 @@ def test_output_keeps_request_body(format: str, run: Run, tmp_path: Path) -> Non
     assert (again["outcome"], again["messages"]) == ("not_needed", back[KEYS[format]])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", FORMATS)
 def test_output_keeps_list_or_lines(format: str, run: Run, tmp_path: Path) -> None:
     messages = conversation(format)

@@ -90,6 +90,7 @@ def texts(messages: Any, format: str) -> list[str]:
     return [message.text for message in decode_all(list(messages), format)[0]]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("format", FORMATS)
 @each
 def test_l5_ledger_carries_the_summary_on_whole_and_not_as_the_users_words(role: str, text: str, format: str) -> None:
@@ -130,6 +131,7 @@ def forgets(call: ModelCall) -> str:
     return "### Current State\n- Working on: it" if "### Completed Work" in call.prompt else "## Done\n- They talked."
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("carried", [True, False], ids=["messages alone", "checkpoint"])
 @pytest.mark.parametrize("policy", SUMMARIZING)
 @pytest.mark.parametrize("frame", FRAMES)

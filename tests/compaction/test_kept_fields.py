@@ -74,6 +74,7 @@ def is_edited(before: Any, after: Any) -> bool:
     return bool(after == before or after is None)
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("format", FORMATS)
 @each_nth_session(24, 5)

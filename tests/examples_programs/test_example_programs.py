@@ -68,6 +68,7 @@ class PageReader:
         return Say(calls=(Call("read_file", {"path": f"page{self.steps - 1}.md" if self.steps > 1 else "."}),))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("program", ["openai_loop.py", "anthropic_loop.py"])
 def test_loop_reads_more_than_its_window_holds_and_answers(program: str, pages: Path) -> None:
     with ProviderServer(PageReader(), window=12_000) as server:

@@ -31,6 +31,7 @@ def result(number: int) -> str:
     return f"berth-{number:03} is free.\n" + f"The depth at berth {number} is {number * 7} feet. " * 60
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", FORMATS)
 async def test_task_that_overflows_finishes_through_the_gateway(format: str) -> None:
     with ProviderServer(task, window=WINDOW) as server:
@@ -67,6 +68,7 @@ async def test_request_that_leaves_no_room_for_the_reply_is_compacted_before_it_
             assert len(json.dumps(server.requests[0].body)) < len(json.dumps(client.messages))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", FORMATS)
 async def test_overflow_is_recovered_before_the_client_sees_it(format: str) -> None:
     """The window is half of what the gateway assumes: it learns the real one from the first error."""

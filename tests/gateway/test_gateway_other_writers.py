@@ -85,6 +85,7 @@ async def undo(sessions: SessionService, session_id: str) -> None:
             return
 
 
+@pytest.mark.sampled(2)
 async def test_conversation_of_a_deleted_session_goes_on_and_is_compacted_again(open_log: OpenLog) -> None:
     with ProviderServer(task, window=WINDOW) as server:
         async with harbour(open_log, server) as (running, admin):
@@ -143,6 +144,7 @@ async def test_session_that_another_replica_created_again_is_not_taken_for_the_o
                 assert await admin.context(id) == await first.sessions.context(id)
 
 
+@pytest.mark.sampled(2)
 async def test_what_was_redacted_is_not_sent_again_although_the_client_sends_it(open_log: OpenLog) -> None:
     """Before a compaction and after it, from a fork, from a second gateway, and with a request for a title."""
     with ProviderServer(task, window=WINDOW) as server:
@@ -217,6 +219,7 @@ async def test_item_of_a_redacted_or_deleted_session_continues_the_conversation(
             assert len(await admin.events(record.id, kind="message")) >= 4
 
 
+@pytest.mark.sampled(2)
 async def test_compaction_restore_and_undo_of_others_are_in_the_next_request(open_log: OpenLog) -> None:
     with ProviderServer(task, window=WINDOW) as server:
         async with harbour(open_log, server) as (running, admin):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+HERE = f"{Path(__file__).parent}{os.sep}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Frameworks leave clients open here; whenever they are collected, their warnings fail no test."""
     for item in items:
-        if HERE in item.path.parents:
+        if str(item.path).startswith(HERE):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 
 

@@ -66,6 +66,7 @@ def test_repaired_history_is_valid_and_a_valid_one_stays_equal(name: str, data: 
     assert plain(repair(repaired, name)) == plain(repaired)
 
 
+@pytest.mark.sampled(10)
 @each_framework
 @each_nth_session(20, 1)
 def test_real_session_through_real_classes_has_same_content(path: Path, name: str) -> None:
@@ -79,6 +80,7 @@ def test_real_session_through_real_classes_has_same_content(path: Path, name: st
     assert plain([load_object(payload) for payload in payloads]) == plain(objects)
 
 
+@pytest.mark.sampled(8)
 @each_framework
 @each_nth_session(50, 3)
 def test_compacted_session_is_valid_and_keeps_the_callers_objects(path: Path, name: str) -> None:

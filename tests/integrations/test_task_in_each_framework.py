@@ -21,6 +21,7 @@ _READ_AGAIN = 4
 each_framework = pytest.mark.parametrize("name", INSTALLED)
 
 
+@pytest.mark.sampled(3)
 @each_framework
 def test_task_finishes_in_valid_requests_that_extend_the_last(name: str) -> None:
     """Between two compactions each request starts with the one before it, so that the prompt cache holds."""
@@ -41,6 +42,7 @@ def _conversation(body: dict[str, Any]) -> list[Any]:
     return next(filter(None, (body.get(field) for field in ("messages", "input", "contents"))), [])
 
 
+@pytest.mark.sampled(3)
 @each_framework
 def test_task_with_a_store_leaves_the_whole_conversation_in_the_log(name: str, tmp_path: Path) -> None:
     run = run_with_holdfast(name, store=tmp_path / "agent.db")

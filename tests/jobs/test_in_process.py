@@ -188,6 +188,7 @@ def test_queue_settings_invalid_number_is_refused(setting: str, value: object) -
         QueueSettings(**{setting: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("preset", ["workstream", "spring", "codex", "layer", "pi", "claude_code_ts"])
 async def test_w12_a_summary_is_tried_twice_in_all(preset: str) -> None:
     """The queue's attempts are not multiplied by the preset's own retries."""

@@ -59,6 +59,7 @@ def test_what_a_command_newly_says_or_chooses_is_not_recalled(command: str, expe
     assert recalled(command) == expected
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("unit", ['--body "', "pip install a ", "sed -n '1,", "# ", "-m '"])
 def test_texts_that_a_command_writes_are_found_in_linear_time(unit: str) -> None:
     assert recalled("ls; " + unit * (1_000_000 // len(unit))).startswith("ls")
@@ -76,6 +77,7 @@ def test_recalled_empty_and_unterminated_patch() -> None:
     assert recalled("*** Begin Patch\n-old_tide") == "*** Begin Patch\n-old_tide"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("line", ["*** Begin Patch\n", "cat <<a\n", "a <<b\n", "<<a", "<<\n", "\n"])
 def test_heredoc_parsing_is_linear(line: str) -> None:
     command = "cat <<never\n" + line * (1_000_000 // len(line))

@@ -95,6 +95,7 @@ def test_unmeasured_files_have_reason(tmp_path: Path) -> None:
     assert other.why == OTHER_HALF
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not SESSIONS, reason="HOLDFAST_SESSIONS names no folder with sessions")
 def test_report_of_real_session_with_summary() -> None:
     smallest = sorted((file for file in SESSIONS if "claude" in str(file)), key=lambda file: file.stat().st_size)

@@ -28,6 +28,7 @@ def test_large_window_never_compacts() -> None:
     assert run.cached == sum(sizes[:-1]), "all that the call before sent is read from the cache"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("strategy", ["ledger", "window", "truncation", "pruning"])
 def test_small_window_compacts_and_loses_cache(strategy: str) -> None:
     lived = simulation(8_000)

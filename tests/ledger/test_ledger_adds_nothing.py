@@ -65,7 +65,7 @@ def check_page(page: str, sources: list[str]) -> None:
     assert not {word for word in invented if word not in whole}, invented
 
 
-@each_nth_session(6, 1)
+@each_nth_session(20, 1)
 def test_page_of_real_session_contains_only_its_text(path: Path) -> None:
     messages = encode_all(history(path), "openai-chat")
     size = compact(messages, budget=10**9).tokens_before

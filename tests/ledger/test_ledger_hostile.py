@@ -56,6 +56,7 @@ SESSIONS: dict[str, Messages] = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SESSIONS)
 def test_hostile_session_compacts_to_valid_context_that_fits(name: str) -> None:
     result = compact(SESSIONS[name], budget=8_000)
@@ -69,6 +70,7 @@ def test_hostile_session_compacts_to_valid_context_that_fits(name: str) -> None:
         assert str(result.messages[3]["content"]).startswith("[cut: 3]"), "all stays, but the result is shortened"
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SESSIONS)
 def test_page_of_archived_hostile_session_fits(name: str) -> None:
     *earlier, last = SESSIONS[name]
@@ -113,6 +115,7 @@ def test_malformed_call_arguments_are_accepted() -> None:
         assert compact(messages, budget=8_000).outcome == "compacted"
 
 
+@pytest.mark.thorough
 def test_extractor_stays_within_default_bounds_of_files_and_names() -> None:
     history = HistoryExtractor()
     for at in range(45):

@@ -124,6 +124,7 @@ def many(kind: str, count: int) -> Messages:
     return [message for step in made for message in step]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target", [800, 4_000])
 @pytest.mark.parametrize("kind", ["messages", "files", "commands", "scripts", "steps", "errors", "lines"])
 def test_carried_ledger_is_bounded_by_target(kind: str, target: int) -> None:

@@ -62,6 +62,7 @@ def test_h2_check_agrees_with_judge_that_empty_list_is_no_content() -> None:
     assert differ(messages, "openai-responses", ready=False) == ""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("ready", [False, True], ids=["history", "request"])
 @pytest.mark.parametrize("profile", PROFILES)
 def test_h2_check_agrees_with_judge_on_all_short_histories(profile: str, ready: bool) -> None:

@@ -105,6 +105,7 @@ def test_view_prefix_is_stable_while_format_is_detected(format: str, data: Any) 
         view.append(Event(f"e{seq}", EventKind.MESSAGE, "", body, seq=seq))
 
 
+@pytest.mark.sampled(20)
 @each_format
 @each_nth_session(6)
 def test_codec_real_session_extends_encoded_prefix(path: Path, format: str) -> None:
@@ -125,6 +126,7 @@ def test_codec_real_session_extends_encoded_prefix(path: Path, format: str) -> N
         assert whole[: len(prefix)] == prefix
 
 
+@pytest.mark.sampled(20)
 @each_format
 @each_nth_session(6, 1)
 def test_view_real_session_extends_encoded_prefix(path: Path, format: str) -> None:

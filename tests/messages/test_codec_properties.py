@@ -79,6 +79,7 @@ def test_codec_history_rendered_from_parts_has_same_content(format: str, data: D
         assert judge(rendered, format) == []
 
 
+@pytest.mark.sampled
 @each_format
 @pytest.mark.parametrize("other", FORMATS)
 @given(data=st.data())
@@ -91,6 +92,7 @@ def test_codec_round_trip_through_another_format_loses_nothing(format: str, othe
     assert facts(back) == facts(messages)
 
 
+@pytest.mark.sampled
 @each_format
 @pytest.mark.parametrize("other", FORMATS)
 @given(data=st.data())

@@ -41,7 +41,7 @@ def test_codec_real_session_round_trips_exactly(path: Path) -> None:
     assert payloads == before
 
 
-@each_nth_session(6, 2)
+@each_nth_session(20, 2)
 def test_codec_real_session_between_any_formats_has_same_content(path: Path) -> None:
     """Converts through every pair of formats in sequence; anything lost could not come back."""
     messages = history(path)

@@ -308,6 +308,7 @@ def test_h6_random_history_is_edited_in_the_places_of_its_parts(name: str, data:
     assert_history(dumps_of(read(payloads, format), name), name, luck)
 
 
+@pytest.mark.sampled(20)
 @each_framework
 @each_nth_session(20, 2)
 def test_h6_real_session_is_edited_in_the_places_of_its_parts(path: File, name: str) -> None:

@@ -55,6 +55,7 @@ def stored_page(event: Event) -> str:
     return "\n".join(strip_frame(item.message) for item in head if item.message and is_ledger_page(item.message))
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", STRATEGIES)
 @each_nth_session(200)
 async def test_explain_agrees_with_the_stored_compaction(path: Path, name: str) -> None:

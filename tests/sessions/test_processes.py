@@ -115,6 +115,7 @@ threading.Thread(target=later).start()
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("store", "program"),
     [
@@ -171,6 +172,7 @@ sessions.close()
     assert all("open it again in the child process" in line for line in lines[:4])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("loop", ["the same event loop", "a new event loop"])
 def test_an_asynchronous_service_used_before_a_fork_gives_one_error_in_the_child(

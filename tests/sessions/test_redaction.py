@@ -239,6 +239,7 @@ class Interrupted:
         return run if callable(found) else found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("act", ["redact", "pin", "undo"])
 async def test_h1_cancelled_mark_can_be_repeated(reopen: Callable[[], Any], act: str) -> None:
     """Cancelled before and after each call of the store: the second call finishes it, and no live view is behind."""

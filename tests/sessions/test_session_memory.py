@@ -141,6 +141,7 @@ async def test_remember_with_a_pending_call_is_rejected(service: SessionService)
 # -- compactions --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 async def test_notes_survive_every_strategy(service: SessionService, strategy: Any) -> None:
     for number in range(1, 25):

@@ -97,6 +97,7 @@ async def test_a_window_outlives_the_compaction_that_archives_its_event() -> Non
     assert (size.window, size.window_basis, size.is_compacted) == (9_000, "given", True)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("reported", [0, 12, 1_000], ids=["nothing", "the uncached part", "a constant"])
 async def test_implausible_reports_are_ignored_and_do_not_defeat_compaction(reported: int) -> None:
     service = await opened(preset="holdfast", window=16_000)
@@ -164,6 +165,7 @@ async def test_a_compaction_reports_the_size_that_the_session_then_has() -> None
     assert result.tokens_after == (await service.size("s")).tokens == (await service.context("s")).tokens
 
 
+@pytest.mark.sampled(6)
 @each_nth_session(7)
 async def test_an_imported_session_has_one_size_wherever_it_is_shown(path: Path) -> None:
     """H8: one had three: 103k in its headline, 92k at the end of its curve, 114k as the other tool reported it."""

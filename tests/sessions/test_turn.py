@@ -109,6 +109,7 @@ async def test_h9_turns_of_one_session_run_one_at_a_time(reopen: Callable[[], An
 # -- crashes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_h9_turn_goes_on_elsewhere_after_a_crash_at_any_call_of_the_store(
     reopen: Callable[[], Any], after: bool

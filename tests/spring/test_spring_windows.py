@@ -209,6 +209,7 @@ WINDOWS: dict[str, tuple[type[SlidingWindow | TurnWindow | TokenWindow], Callabl
 }
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize(("window", "described", "limits"), WINDOWS.values(), ids=WINDOWS)
 async def test_s8_s9_s10_windows_of_random_logs_are_those_described(

@@ -32,6 +32,7 @@ EXAMPLES = min(130, settings().max_examples)
 thorough = settings(max_examples=130 if EXAMPLES > 60 else EXAMPLES)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(data=st.data(), share=st.floats(0.05, 0.95), broken=st.booleans())
@@ -69,6 +70,7 @@ def test_result_is_valid_smaller_and_fits(name: str, profile: str, data: Any, sh
     assert len(result.kept) + result.removed == len(given_messages)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", WINDOWS)
 @given(data=st.data(), share=st.floats(0.1, 0.9))
@@ -84,6 +86,7 @@ def test_window_applied_again_changes_nothing(name: str, profile: str, data: Any
     assert third.messages == first.messages
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", ["default", "truncate", "tokens", "prune+tokens"])
 def test_compaction_succeeds_where_possible(name: str, profile: str) -> None:

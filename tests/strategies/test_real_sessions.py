@@ -18,7 +18,7 @@ from judge import judge
 from real_sessions import FILES, WHOLE, each_nth_session, format_of, history
 
 
-@each_nth_session(12)
+@each_nth_session(30)
 def test_every_strategy_on_a_real_session(path: Path) -> None:
     outcomes: Counter[Outcome] = Counter()
     place = FILES.index(path)

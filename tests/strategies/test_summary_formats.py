@@ -56,6 +56,7 @@ def answer(call: ModelCall) -> str:
     return "They looked at the log."
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(data=st.data(), keep=st.integers(0, 4), broken=st.booleans())
@@ -103,6 +104,7 @@ def accepted(before: Messages, after: Messages, profile: str) -> None:
         assert bound_reasoning(whole, after) == []
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_long_history_is_compacted_by_every_strategy(name: str) -> None:
     """Guards the test above, which would pass if nothing were ever compacted."""

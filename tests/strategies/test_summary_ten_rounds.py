@@ -13,6 +13,7 @@ from real_sessions import SESSIONS, transcript
 LONG = [example_path("harbor"), *[path for path in SESSIONS[::14] if is_long_enough(transcript(path), 6_000)]]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("path", LONG, ids=lambda path: path.name[:13])
 def test_h3_task_requests_files_and_errors_survive_ten_rounds(path: Path) -> None:
     kept = run_rounds(transcript(path), verify=True, target=6_000, rounds=10)

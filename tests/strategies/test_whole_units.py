@@ -66,6 +66,7 @@ def split_units(given: Messages, units: list[tuple[int, int]], left: Messages) -
     ]
 
 
+@pytest.mark.sampled(120)
 @stories
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -80,6 +81,7 @@ def test_strategy_keeps_or_archives_whole_units(name: str, share: float, story: 
     assert judge(result.messages, story.profile) == []
 
 
+@pytest.mark.sampled(60)
 @stories
 @pytest.mark.parametrize("name", PRESETS)
 def test_preset_keeps_or_archives_whole_units(name: str, story: Story) -> None:
@@ -91,6 +93,7 @@ def test_preset_keeps_or_archives_whole_units(name: str, story: Story) -> None:
     assert check(result.messages, story.profile) == []
 
 
+@pytest.mark.sampled(50)
 @stories
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_strategy_keeps_unit_in_progress_whole(name: str, story: Story) -> None:

@@ -14,6 +14,7 @@ SAMPLED = RUNS if os.environ.get("HOLDFAST_WHOLE") else RUNS[::5]
 """Each preset and each model, with and without the checkpoint."""
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("name", "model", "carried"), SAMPLED)
 def test_h3_ten_rounds_keep_what_must_survive_and_nothing_invented(name: str, model: str, carried: bool) -> None:
     """The task, rules in five languages, changed files, open steps, the newest request, in every preset."""

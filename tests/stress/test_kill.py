@@ -33,7 +33,7 @@ def test_session_killed_writers_leave_consistent_log(kind: str, tmp_path: Path) 
 def test_operation_killed_at_a_system_call_is_done_or_not(kind: str) -> None:
     """In a process of its own, which forks and waits for children."""
     operations = [argument for name in OPERATIONS for argument in ("--operation", name)]
-    command = [sys.executable, "-m", "tests.stress.kill", "--points", "12", "--store", kind, *operations]
+    command = [sys.executable, "-m", "tests.stress.kill", "--points", "6", "--store", kind, *operations]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     if NOT_ALLOWED in done.stderr:
         pytest.skip(NOT_ALLOWED)

@@ -6,6 +6,7 @@ import pytest
 from tests.stress.unread_results import POLICIES, cases, run_case
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_h10_unread_results_are_whole_wherever_they_fit(policy: str) -> None:
     done = [run_case(case) for case in cases(5, seed=7, only=policy) if case.policy == policy]

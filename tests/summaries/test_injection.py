@@ -73,6 +73,7 @@ def session(hostile: str) -> list[dict[str, Any]]:
     return turns
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("name", [name for name in PRESETS if name != "opencode"])
 def test_instructions_in_tool_results_stay_inside_delimiters(name: str, hostile: str) -> None:

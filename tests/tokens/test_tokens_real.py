@@ -27,6 +27,7 @@ def calibration() -> ModuleType:
     return module
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.skipif(not SESSIONS, reason="HOLDFAST_SESSIONS names no folder with sessions")
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.name[:13])
 def test_calibration_real_session_predicts_size_within_few_percent(path: Path, calibration: ModuleType) -> None:

@@ -245,8 +245,13 @@ def decode_all(
         if type(item) is dict:
             content = item.get("content")
             role = item.get("role")
-            short = len(item) == 2 and next(iter(item)) == "role"  # without a payload the order of keys would be lost
-            if short and type(content) is str and content and (role == "user" or role == "assistant"):
+            if (
+                type(content) is str
+                and content
+                and len(item) == 2
+                and (role == "user" or role == "assistant")
+                and next(iter(item)) == "role"  # without a payload the order of keys would be lost
+            ):
                 add(Message(role, (Text(content),)))
                 plain = True
             elif quick and (message := decode_simple(item, role, content)) is not None:

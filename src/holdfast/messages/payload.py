@@ -129,13 +129,14 @@ def copy_json(value: Any) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    if type(value) is dict:
+    kind = type(value)
+    if kind is dict:
         copy = value.copy()
         for key, item in value.items():
             if type(item) is not str and type(item) not in JSON_SCALARS:
                 copy[key] = _copy(item)
         return copy
-    if isinstance(value, list | tuple):
+    if kind is list or isinstance(value, list | tuple):
         return [item if type(item) in JSON_SCALARS else _copy(item) for item in value]
     if isinstance(value, Mapping):
         return _copy(dict(value))

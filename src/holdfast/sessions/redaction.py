@@ -71,6 +71,19 @@ async def redact_text(live: LiveSession, text: str) -> Redaction:
     if not text.strip():
         raise InvalidInput("There is nothing to redact: give a text that is not blank.")
     secret = await anyio.to_thread.run_sync(TextScrubber, text)
+    total, traces = 0, list[str]()
+    for _ in range(MAX_ATTEMPTS):
+        count, family = await _redact_everywhere(live, secret)
+        total += count
+        traces = await find_traces(live.store, family, secret, media=True)
+        if not traces or not count:  # else it may have been appended between the rewrite and this search
+            break
+    await live.refresh()
+    return Redaction(total, (*await live.store.erase(), *traces))
+
+
+async def _redact_everywhere(live: LiveSession, secret: TextScrubber) -> tuple[int, Family]:
+    """Removes a text from the sessions that share events with this one, and from those handed off from them."""
     family: Family = {}
     count, waiting = 0, [live.id]
     for session_id in waiting:
@@ -79,9 +92,7 @@ async def redact_text(live: LiveSession, text: str) -> Redaction:
             count += plan.count
             family |= plan.family
             waiting += [record.id for record in await _handoffs(live.store, plan.family)]
-    await live.refresh()
-    left = await live.store.erase() + await find_traces(live.store, family, secret, media=True)
-    return Redaction(count, tuple(left))
+    return count, family
 
 
 async def _redact(store: Log, session_id: str, seq: int, start: Callable[[], _Plan]) -> _Plan:

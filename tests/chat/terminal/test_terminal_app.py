@@ -209,6 +209,7 @@ def has_changed(harness: AppHarness, before: str) -> bool:
     return harness.text.split("\n")[:-1] != before.split("\n")[:-1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("text", "key", "size"),
     [

@@ -236,6 +236,7 @@ texts = st.lists(st.one_of(st.text(max_size=30), runs), min_size=1, max_size=4).
 PADDED = f"id{' ' * 2_000}name{' ' * 2_000}\n"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", DRAWING)
 @given(text=texts, width=st.integers(1, 200))
 @example(text=PADDED, width=80)

@@ -48,6 +48,7 @@ def test_text_that_cannot_be_drawn_is_replaced_by_a_note(
     assert chat.messages()[1] == ("assistant", "Do not hang.")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "step", ["pass", "time.sleep(100)", "__import__('re').match('(a+)+b', 'a' * 40)"], ids=["loop", "wait", "regex"]
 )

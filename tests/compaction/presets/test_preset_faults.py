@@ -153,6 +153,7 @@ PERMANENT_PAIRS = [
 """Every fault with every second preset, in turn; with HOLDFAST_WHOLE set, with every one."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "fault"), PERMANENT_PAIRS)
 def test_permanent_fault_applies_the_fallback_policy(runner: PresetRunner, name: str, fault: str) -> None:
     """P9, G6, L11, S13, W12: the number of model calls is bounded."""

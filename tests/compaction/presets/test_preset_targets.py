@@ -62,6 +62,7 @@ def compacted(name: str, window: int, steps: int) -> CompactionResult:
     return compact(messages, preset=name, window=window, summarizer=summarize_at_length)
 
 
+@pytest.mark.sampled(12)
 @each_window
 @automatic
 def test_step_after_a_compaction_does_not_compact(name: str, window: int) -> None:
@@ -72,6 +73,7 @@ def test_step_after_a_compaction_does_not_compact(name: str, window: int) -> Non
     assert after.outcome is Outcome.NOT_NEEDED, f"{result.tokens_after} tokens are over the threshold"
 
 
+@pytest.mark.sampled(12)
 @each_window
 @automatic
 def test_target_is_well_below_the_threshold(name: str, window: int) -> None:

@@ -72,6 +72,7 @@ def texts(messages: list[Json], format: str) -> list[str]:
     return [m.text for m in decode_all(messages, format)[0]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("path", "name"), PAIRS)
 def test_preset_on_a_real_session(
     path: Path, name: str, server: ProviderServer, portal: BlockingPortal, models: Json

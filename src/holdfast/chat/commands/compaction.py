@@ -170,7 +170,7 @@ COMPACT = ChatCommand(
 UNDO = ChatCommand("undo", "/undo", "undo the last compaction", _run_undo)
 MAX_BREAKDOWN_ROWS = 14
 MAX_LARGEST_RESULTS = 5
-_USAGE_BAR_WIDTH, _SHARE_BAR_WIDTH, _LABEL_WIDTH = 40, 20, 24
+_USAGE_BAR_WIDTH, _SHARE_BAR_WIDTH, _LABEL_WIDTH = 20, 20, 24
 
 
 async def _run_context(chat: Chat, argument: str) -> CommandResult:
@@ -214,8 +214,8 @@ def _breakdown_table(parts: ContextBreakdown) -> Table:
         calls = f"{share.count:,} call{'s' if share.count != 1 else ''}" if share.kind == "tool" else f"{share.count:,}"
         part = f"{100 * share.tokens / max(1, parts.tokens):.0f} %"
         line = share_bar(share, full, _SHARE_BAR_WIDTH, plain=False).plain
-        rows.append((share.label[:_LABEL_WIDTH], f"{share.tokens:,}", part, line, calls))
-    return Table(rows, right=(1, 2), clip=True)
+        rows.append((share.label[:_LABEL_WIDTH], f"{share.tokens:,}", part, calls, line))
+    return Table(rows, right=(1, 2, 3), clip=True)
 
 
 def _largest_results(parts: ContextBreakdown) -> list[str | Table]:

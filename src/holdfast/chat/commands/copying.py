@@ -47,6 +47,8 @@ async def _find(chat: Chat, written: str) -> Copied:
     if written == _ALL:
         events = await chat.sessions.events(chat.record.id, kind=EventKind.MESSAGE, lane="")
         return Copied("\n\n".join(_sections(events)), "the conversation")
+    if written.isalpha():
+        raise InvalidInput(f"{written} is no reply, block or message: the usage is /copy [N|#M|all].")
     if written and not written.isdecimal():
         place = await resolve_reference(chat.sessions.store, await chat.sessions.get(chat.record.id), written)
         if (message := try_message_in(place.first)) is None:
