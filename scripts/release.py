@@ -94,9 +94,13 @@ def compare_contents(sdist: Path, wheel: Path) -> str:
 
 
 def find_python(version: str) -> str | None:
+    """Returns this Python of the machine; a shim of a version manager that has none there is no Python."""
     if version == "{}.{}".format(*sys.version_info):
         return sys.executable
-    return shutil.which(f"python{version}")
+    found = shutil.which(f"python{version}")
+    if found is None or subprocess.run([found, "--version"], capture_output=True).returncode:
+        return None
+    return found
 
 
 def try_wheel(wheel: Path, python: str, folder: Path) -> tuple[str, list[list[str]]]:
