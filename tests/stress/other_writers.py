@@ -326,10 +326,10 @@ class Episode:
             return done.events
         return 0
 
-    async def _redact(self, session_id: str, talks: list[Talk]) -> None:
+    async def _redact(self, session_id: str, _talks: list[Talk]) -> None:
         events = await self.admin.events(session_id, kind="message")
         event = self.chance.choice([one for one in events if not one.body.get("synthetic")])
-        for talk in talks:
+        for talk in self.talks.values():  # a session may have had no message yet when its conversations were looked up
             talk.redacted.update(markers(event.body, talk.name))
         await self.admin.redact(session_id, event.id)
 
