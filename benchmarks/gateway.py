@@ -53,8 +53,8 @@ def run(options: Options) -> Iterator[Ratio]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))
     with ExitStack() as stack:
-        upstream = stack.enter_context(_python("benchmarks.gateway", "upstream"))
-        gateway = stack.enter_context(_gateway(upstream.port))
+        upstream = stack.enter_context(run_python("benchmarks.gateway", "upstream"))
+        gateway = stack.enter_context(run_gateway(upstream.port))
         places = {"direct": upstream.port}
         for name, start in (("nginx", _nginx), ("litellm", _litellm), ("headroom", _headroom)):
             if shutil.which(name):
@@ -111,16 +111,16 @@ async def _decision(size: int) -> Iterator[Ratio]:
 
 def _latency(size: int, rounds: int, places: dict[str, int]) -> Iterator[Ratio]:
     """Medians of five rounds, and what the gateway adds to a direct request."""
-    raw = _request(size)
-    clients = {name: _connect(port) for name, port in places.items()}
+    raw = chat_request(size)
+    clients = {name: connect(port) for name, port in places.items()}
     for client in [*clients.values()] * 5:
-        _time_request(client, raw)
+        time_request(client, raw)
     figures: dict[str, list[dict[str, float]]] = {"p50": [], "p99": []}
     for _ in range(ROUNDS):
         times: dict[str, list[float]] = {name: [] for name in places}
         for _ in range(rounds):
             for name, client in clients.items():
-                times[name].append(_time_request(client, raw))
+                times[name].append(time_request(client, raw))
         for share, name in ((0.5, "p50"), (0.99, "p99")):
             figures[name].append({place: sorted(taken)[int(rounds * share)] for place, taken in times.items()})
     for client in clients.values():
@@ -136,7 +136,7 @@ def _latency(size: int, rounds: int, places: dict[str, int]) -> Iterator[Ratio]:
             yield Ratio(what, f"added / {bound:g} ms", seconds["added"] * 1_000 / bound, 1.0, seconds=seconds)
 
 
-def _time_request(client: socket.socket, raw: bytes) -> float:
+def time_request(client: socket.socket, raw: bytes) -> float:
     started = time.perf_counter()
     client.sendall(raw)
     _read_reply(client)
@@ -161,7 +161,7 @@ def _throughput(count: int, places: dict[str, int], gateway: _Server) -> Iterato
 async def _send_from_many(port: int, count: int) -> None:
     async def send(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        raw = _request(20_000, text=f"Ship {number}. ")
+        raw = chat_request(20_000, text=f"Ship {number}. ")
         for _ in range(count // CONNECTIONS):
             writer.write(raw)
             head = await reader.readuntil(b"\r\n\r\n")
@@ -176,8 +176,8 @@ def _frames(frames: int, places: dict[str, int]) -> Iterator[Ratio]:
     """Delay of each frame of a stream; the upstream writes the time into it."""
     times: dict[str, list[float]] = {}
     for name, port in places.items():
-        with _connect(port) as client:
-            client.sendall(_request(2_000, stream=(frames, 0.002)))
+        with connect(port) as client:
+            client.sendall(chat_request(2_000, stream=(frames, 0.002)))
             times[name] = [arrived - sent for sent, arrived in _read_frames(client, frames)]
     yield from _compare("frame of a stream", times)
 
@@ -210,7 +210,7 @@ async def _concurrent(count: int, gateway: _Server) -> Iterator[Ratio]:
 
 async def _one_stream(port: int, number: int, delays: list[float]) -> bool:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(_request(500 + number, stream=(FRAMES, PAUSE)))
+    writer.write(chat_request(500 + number, stream=(FRAMES, PAUSE)))
     seen: list[int] = []
     try:
         async with asyncio.timeout(300):
@@ -229,9 +229,9 @@ async def _one_stream(port: int, number: int, delays: list[float]) -> bool:
 
 async def _slow_readers(gateway: _Server) -> Ratio:
     """Streams without an end whose clients read nothing."""
-    before, clients = gateway.resident_bytes, [_connect(gateway.port) for _ in range(SLOW_READERS)]
+    before, clients = gateway.resident_bytes, [connect(gateway.port) for _ in range(SLOW_READERS)]
     for number, client in enumerate(clients):
-        client.sendall(_request(700 + number, stream=(10**9, 0.0)))
+        client.sendall(chat_request(700 + number, stream=(10**9, 0.0)))
     sizes = [before]
     for _ in range(10):
         await asyncio.sleep(0.5)
@@ -261,12 +261,12 @@ async def _cancellations(rounds: int) -> list[Ratio]:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     clients, upstreams = list[float](), list[float]()
-    with _gateway(server.sockets[0].getsockname()[1]) as gateway:
+    with run_gateway(server.sockets[0].getsockname()[1]) as gateway:
         for number in range(rounds):
             for leaver, times in (("client", clients), ("upstream", upstreams)):
                 abort.clear()
                 reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-                writer.write(_request(900 + number, stream=(1, 0.0)))
+                writer.write(chat_request(900 + number, stream=(1, 0.0)))
                 await reader.readuntil(b"data: 1\n\n")
                 started = time.perf_counter()
                 if leaver == "client":
@@ -303,12 +303,21 @@ class _Server:
 
     @property
     def resident_bytes(self) -> int:
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        return _resident_bytes(self.process.pid)
+
+    @property
+    def family_bytes(self) -> int:
+        """Memory of the process and of its children."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return self.resident_bytes + sum(map(_resident_bytes, map(int, children)))
+
+
+def _resident_bytes(process: int) -> int:
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
-def _python(module: str, *arguments: str) -> Iterator[_Server]:
+def run_python(module: str, *arguments: str) -> Iterator[_Server]:
     command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -320,10 +329,10 @@ def _python(module: str, *arguments: str) -> Iterator[_Server]:
 
 
 @contextmanager
-def _gateway(upstream: int) -> Iterator[_Server]:
+def run_gateway(upstream: int, *more: str) -> Iterator[_Server]:
     with tempfile.TemporaryDirectory() as folder:
         store = ("--store", f"{folder}/s.db", "--port", "0", "--window", "1000000")
-        with _python("holdfast", "serve", "--upstream", f"http://127.0.0.1:{upstream}", *store) as server:
+        with run_python("holdfast", "serve", "--upstream", f"http://127.0.0.1:{upstream}", *store, *more) as server:
             yield server
 
 
@@ -388,7 +397,7 @@ def _nginx(upstream: int) -> Iterator[int]:
             yield port
 
 
-def _request(size: int, stream: tuple[int, float] | None = None, text: str = "") -> bytes:
+def chat_request(size: int, stream: tuple[int, float] | None = None, text: str = "") -> bytes:
     text += "The tide turns at noon. " * (size // 24)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
     asked = b"" if stream is None else b"x-frames: %d\r\nx-pause: %f\r\n" % stream
@@ -397,7 +406,7 @@ def _request(size: int, stream: tuple[int, float] | None = None, text: str = "")
     return head + asked + b"\r\n" + body
 
 
-def _connect(port: int) -> socket.socket:
+def connect(port: int) -> socket.socket:
     client = socket.create_connection(("127.0.0.1", port), timeout=60)
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return client

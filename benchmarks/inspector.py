@@ -31,7 +31,7 @@ from holdfast.triggers import always
 SHORT, LONG, QUICK = 1_000, 100_000, 10_000
 RHYTHM, WINDOW = 2_000, 300
 JUMPS = 20
-MAX_PAINT, MAX_JUMP, MAX_NEWS, MAX_NODES = 1.0, 0.3, 1.0, 500
+MAX_PAINT, MAX_JUMP, MAX_NEWS, MAX_NODES, MAX_FIGURE = 1.0, 0.3, 1.0, 500, 1.0
 
 
 def run(options: Options) -> Iterator[Ratio]:
@@ -67,6 +67,12 @@ def run(options: Options) -> Iterator[Ratio]:
                 "seconds to its first rows",
                 _seventh_tab(browser, f"{base}/s/long"),
                 MAX_PAINT,
+            )
+            yield Ratio(
+                "inspector: first figures",
+                "seconds, of what if and of what the model saw",
+                _first_figures(browser, long),
+                MAX_FIGURE,
             )
             idle, busy = _reads(browser, base)
             reads = {"idle": idle, "while explaining": busy}
@@ -142,6 +148,19 @@ def _seventh_tab(browser: Browser, url: str) -> float:
         browser.open(url)
         browser.wait("return document.querySelectorAll('.row').length > 5")
     return _first_paint(browser, url)
+
+
+def _first_figures(browser: Browser, long: int) -> float:
+    """Seconds of the slower of the two first figures, which come from sizes alone."""
+    took = browser.driver.execute_async_script(
+        """const [at, done] = arguments; (async () => { const times = [];
+        for (const path of [`preview?quick=1&strategy=ledger&budget=9000&at=${at}`, `at/${at}?quick=1`]) {
+          const start = performance.now(); await (await fetch(`/api/s/long/${path}`)).json();
+          times.push((performance.now() - start) / 1000); }
+        done(Math.max(...times)); })();""",
+        long,
+    )
+    return float(took)
 
 
 def _reads(browser: Browser, base: str) -> tuple[float, float]:

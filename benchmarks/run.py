@@ -28,6 +28,7 @@ ALL = (
     "abort",
     "gateway",
     "gateway-cache",
+    "gateway-large",
     "inspector",
     "integrations",
 )

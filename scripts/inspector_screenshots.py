@@ -19,10 +19,9 @@ from pathlib import Path
 from tests.web.browser import Browser, run_browser
 
 from holdfast import SessionService, SQLiteStore
+from holdfast.cli.web import load_example
 from holdfast.sessions.history import TITLE
-from holdfast.tokens import Tokenizer
 from holdfast.transcripts import read_transcript
-from holdfast.triggers import TokenCount
 
 EXAMPLES = {
     "review": "Review: shared firings",
@@ -32,8 +31,7 @@ EXAMPLES = {
 }
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "src" / "holdfast" / "transcripts" / "examples"
-BUDGET = 60_000
-SCREENS = {"light": (1280, False), "dark": (1280, True), "narrow": (420, False), "narrow-dark": (420, True)}
+SCREENS = {f"{width}{'-dark' * dark}": (width, dark) for width in (420, 1280, 2560) for dark in (False, True)}
 README = ("session", "compaction")
 """Pages that the README shows, light and wide."""
 
@@ -41,23 +39,9 @@ README = ("session", "compaction")
 async def build(path: Path) -> int:
     """Fills a store with the bundled examples; returns the number of the last compaction of the longest."""
     async with SessionService(SQLiteStore(path)) as sessions:
-        plain = SessionService(sessions.store, estimator=Tokenizer())
         for name, title in EXAMPLES.items():
             given = read_transcript(FOLDER / f"{name}.json")
-            model = "claude-sonnet-4-5"
-            await sessions.create(id=name, format=given.format, model=model, owner="mira", metadata={TITLE: title})
-            cached = 0
-            for number, message in enumerate(given.messages):
-                usage = None
-                if message.get("role") == "assistant":
-                    size = (await plain.size(name)).tokens * 11 // 10 + 2_400
-                    usage = {"input": 12, "output": 180, "cache_read": min(cached, size)}
-                    usage["cache_write"] = size - usage["cache_read"]
-                    cached = size
-                await sessions.append(name, message, usage=usage)
-                if number % 5 == 4 and (await sessions.size(name)).tokens > BUDGET:
-                    await sessions.compact(name, TokenCount(BUDGET), budget=BUDGET, target=BUDGET // 3)
-                    cached = 2_400
+            await load_example(sessions, name, given, owner="mira", metadata={TITLE: title})
         await sessions.fork("harbor", (await sessions.events("harbor", last=200))[0].id)
         return (await sessions.events("harbor", kind="compaction"))[-1].seq
 
@@ -77,7 +61,7 @@ def take(browser: Browser, base: str, compaction: int, folder: Path, *, readme: 
         "session": "/s/harbor",
         "compaction": f"/s/harbor/c/{compaction}?line={line}",
         "context": f"/s/harbor/at/{compaction}?vs={compaction - 1}",
-        "what-if": "/s/harbor/try?budget=20000",
+        "what-if": "/s/harbor/try",
         "cost": "/s/harbor/cost",
         "search": "/search?q=tidebook",
         "jobs": "/jobs",
@@ -88,7 +72,7 @@ def take(browser: Browser, base: str, compaction: int, folder: Path, *, readme: 
     for screen, (width, dark) in SCREENS.items():
         browser.set_screen(width, dark=dark)
         for name, page in pages.items():
-            if readme and (screen != "light" or name not in README):
+            if readme and (screen != "1280" or name not in README):
                 continue
             browser.open(base + page)
             browser.wait(READY)

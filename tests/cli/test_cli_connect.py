@@ -14,7 +14,7 @@ from cli_home import make_home
 from click.shell_completion import ShellComplete
 
 from holdfast.cli import main
-from holdfast.gateway.clients import CLIENTS
+from holdfast.cli.client_setups import CLIENTS
 
 URL = "http://127.0.0.1:9000"
 CODEX = """# my own settings

@@ -129,11 +129,12 @@ class BrokenStore(MemoryStore):
     """A store that can be down, or hang."""
 
     fault: str = ""
+    broken: tuple[str, ...] = ("session", "read", "append", "create", "sessions", "forks")
     asked = 0
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name not in ("session", "read", "append", "create", "sessions", "forks") or not self.fault:
+        if name in ("fault", "broken") or name not in self.broken or not self.fault:
             return found
         self.asked += 1
         return self._fail if self.fault == "down" else self._hang
@@ -216,6 +217,73 @@ async def test_store_that_failed_is_not_waited_for_with_each_request(monkeypatch
             assert await ask(600.0) == 2
             assert await ask(600.0) == await ask(600.0) == 2
             assert requests == {("openai-chat", "failed"): 4}
+
+
+@pytest.mark.parametrize("call", ["session", "read", "append"])
+async def test_store_that_hangs_delays_a_request_only_so_long(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever call hangs, also for a conversation that is in memory, and for one that is compacted."""
+    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 0.1)
+    monkeypatch.setattr(rewriting, "_RETRY_STORE_SECONDS", 0.0)
+    store = BrokenStore()
+    store.broken = (call,)
+    with ProviderServer(task, window=WINDOW) as server:
+        async with run_gateway(server.anthropic_url, sessions=SessionService(store), window=WINDOW) as running:
+            client = ClientConversation(running.model("openai-chat"))
+            client.say("Read all berths in order.")
+            async with asyncio.timeout(50):
+                for number in range(1, STEPS + 2):
+                    store.fault = "hangs" if number in (2, STEPS) else ""
+                    reply = await client.step([result(number)] if number <= STEPS else [])
+            assert reply.text == "All berths are read." and server.refused == []
+
+
+class SlowStore(MemoryStore):
+    """A store that takes its time, and never answers about one session."""
+
+    stuck = ""
+
+    async def append(self, session_id: str, *given: Any, **named: Any) -> Any:
+        await asyncio.sleep(60 if session_id == self.stuck else 0.02)
+        return await super().append(session_id, *given, **named)
+
+
+async def test_session_that_hangs_fails_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is left alone only if it answers nobody."""
+    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 4.0)
+    monkeypatch.setattr(rewriting, "_RETRY_STORE_SECONDS", 600.0)
+    store = SlowStore()
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url, sessions=SessionService(store)) as running:
+            stuck, other = (ClientConversation(running.model("openai-chat")) for _ in range(2))
+            metrics, asked = running.gateway.metrics, 0
+
+            async def ask(client: ClientConversation, text: str) -> None:
+                client.say(text)
+                await client.step()
+
+            await ask(stuck, "Ahoy.")
+            [session] = await running.sessions.list()
+            store.stuck = session.id
+            waiting = asyncio.ensure_future(ask(stuck, "Aye?"))  # forwarded first
+            async with asyncio.timeout(60):
+                while not metrics.failures["unwritten"]:
+                    await ask(other, f"Question {asked}.")
+                    asked += 1
+            await waiting
+            await ask(other, "And now?")
+            assert metrics.requests == {("openai-chat", "unchanged"): asked + 3}
+
+
+async def test_requests_that_wait_for_their_turn_do_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "_STORE_SLOTS", 1)
+    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 1.5)
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url, sessions=SessionService(SlowStore())) as running:
+            clients = [ClientConversation(running.model("openai-chat")) for _ in range(60)]
+            for number, client in enumerate(clients):
+                client.say(f"Ship {number}.")
+            await asyncio.gather(*(client.step() for client in clients))
+            assert running.gateway.metrics.requests == {("openai-chat", "unchanged"): 60}
 
 
 async def test_locked_or_full_database_delays_no_request_and_is_used_again(

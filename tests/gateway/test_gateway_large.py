@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import signal
@@ -16,8 +17,11 @@ from raw_http import RawClient, RawMessage, reply_with, run_upstream
 
 from holdfast import SessionService, SQLiteStore
 from holdfast.gateway import large_requests
+from holdfast.io import http_client
 
 pytestmark = pytest.mark.anyio
+MOST_AT_ONCE = 2**19
+"""Most bytes that a loop reads from a connection at once, and what may wait before."""
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 REFUSAL = b'{"error": {"message": "prompt is too long: 900000 tokens > 20000 maximum"}}'
 TOO_LONG = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%b" % (len(REFUSAL), REFUSAL)
@@ -39,12 +43,16 @@ def messages(count: int) -> list[Any]:
     return [{"role": roles[at % 2], "content": f"{at}: the tide turns at noon. " * 400} for at in range(count)]
 
 
-async def send(running: RunningGateway, body: dict[str, Any]) -> RawMessage:
-    raw = json.dumps(body).encode()
+async def send(
+    running: RunningGateway, body: dict[str, Any], path: bytes = b"/v1/chat/completions", **encoding: bytes
+) -> RawMessage:
+    raw = encoding.get("packed") or json.dumps(body).encode()
     head = [(b"Host", b"localhost"), (b"Content-Length", b"%d" % len(raw))]
+    if encoding:
+        head.append((b"Content-Encoding", b"gzip"))
     client = await RawClient.connect(running.url)
     try:
-        return await client.send(RawMessage(b"POST /v1/chat/completions HTTP/1.1", head, raw).to_bytes())
+        return await client.send(RawMessage(b"POST %b HTTP/1.1" % path, head, raw).to_bytes())
     finally:
         client.close()
 
@@ -90,6 +98,76 @@ async def test_message_that_no_model_reads_is_forwarded_as_it_is() -> None:
         assert (await send(running, body)).get(b"x-holdfast-outcome") == b"too_large"
         assert json.loads(upstream.requests[0].body) == body
         assert running.gateway.metrics.requests["openai-chat", "too_large"] == 1
+
+
+async def test_large_body_passes_in_the_pieces_that_arrived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the process and to the upstream, and back from the process: no step of the event loop has it whole."""
+    asked, forwarded = list[int](), list[int]()
+    decide, write = large_requests.LargeRequests.decide, http_client.UpstreamConnection._write
+
+    async def note_pieces(self: Any, call: Any, sent: list[bytes]) -> Any:
+        asked.extend(map(len, sent))
+        return await decide(self, call, sent)
+
+    async def note_write(self: Any, data: bytes) -> None:
+        forwarded.append(len(data))
+        await write(self, data)
+
+    monkeypatch.setattr(large_requests.LargeRequests, "decide", note_pieces)
+    monkeypatch.setattr(http_client.UpstreamConnection, "_write", note_write)
+    opening = partial(open_sessions, tmp_path / "s.db")
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'iVBORw0KGgo=' * 200_000}"}}
+    how: Any = {"window": 20_000, "open_sessions": opening}
+    async with (
+        opening() as sessions,
+        run_upstream(reply_with(OK)) as upstream,
+        run_gateway(upstream.url, sessions=sessions, **how) as running,
+    ):
+        for history, outcome in ((messages(2), b"unchanged"), (messages(100), b"compacted")):
+            asked.clear()
+            forwarded.clear()
+            body = {"model": "m", "messages": [*history, {"role": "user", "content": [picture]}]}
+            reply = await send(running, body)
+            assert reply.get(b"x-holdfast-outcome") == outcome
+            assert sum(asked) == len(json.dumps(body)) and max(asked) <= MOST_AT_ONCE
+            assert sum(forwarded) == len(upstream.requests[-1].body) > 2_000_000
+            assert max(forwarded) <= MOST_AT_ONCE
+
+
+async def test_vendor_protocol_is_performed_in_the_process() -> None:
+    """Its replies come from there, and so do its refusals; an edited reply is edited by what comes from there."""
+    content = [{"type": "tool_result", "tool_use_id": "t1", "content": "The tide turns at noon. " * 60_000}]
+    call = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
+    dialog = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": [call]}]
+    dialog += [{"role": "user", "content": content}]
+    trigger = {"type": "input_tokens", "value": 1}
+    edit = {"type": "clear_tool_uses_20250919", "trigger": trigger, "keep": {"type": "tool_uses", "value": 0}}
+    message = b'{"type": "message", "usage": {"input_tokens": 5, "output_tokens": 1}, "content": []}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(message)
+    async with run_upstream(reply_with(head + message)) as upstream, run_gateway(upstream.url) as running:
+        compacted = await send(running, {"model": "m", "input": messages(121)}, b"/v1/responses/compact")
+        assert json.loads(compacted.body)["output"][-1]["type"] == "compaction"
+        given = [{"type": "compaction_trigger"}, *messages(121)]
+        refused = await send(running, {"model": "m", "input": given}, b"/v1/responses")
+        assert b" 400 " in refused.first and b"must be the final input item" in refused.body
+        assert refused.get(b"x-holdfast-outcome") == b"refused" and not upstream.requests
+        asked = {"model": "m", "max_tokens": 9, "messages": dialog, "context_management": {"edits": [edit]}}
+        edited = json.loads((await send(running, asked, b"/v1/messages")).body)
+        assert edited["context_management"]["applied_edits"][0]["cleared_tool_uses"] == 1
+        assert len(upstream.requests[0].body) < 10_000
+
+
+async def test_small_body_that_is_large_when_it_is_unpacked_goes_to_the_process() -> None:
+    """It is forwarded packed, as it came."""
+    async with run_upstream(reply_with(OK)) as upstream, run_gateway(upstream.url) as running:
+        picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 2_000_000}"}}
+        body = {"model": "m", "messages": [{"role": "user", "content": [picture]}]}
+        packed = gzip.compress(json.dumps(body).encode())
+        assert len(packed) < large_requests.LARGE_BYTES
+        assert (await send(running, {}, packed=packed)).get(b"x-holdfast-outcome") == b"unchanged"
+        assert upstream.requests[0].body == packed
+        large: Any = running.gateway._large
+        assert large._process is not None
 
 
 async def test_request_does_not_wait_for_a_process_that_is_stuck_or_killed(monkeypatch: pytest.MonkeyPatch) -> None:

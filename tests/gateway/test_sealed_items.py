@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidInput
 from holdfast.gateway import load_item_keys
 from holdfast.gateway.protocols import ITEM_PREFIX
-from holdfast.gateway.sealed_items import DamagedItem, ItemSealer, SealedItem
+from holdfast.gateway.vendors.sealed_items import DamagedItem, ItemSealer, SealedItem
 
 OLD, NEW = "old-key-" * 5, "new-key-" * 5
 ITEM = SealedItem(format="anthropic", messages=b'[{"role":"user","content":"Never moor at berth 13."}]' * 20)

@@ -197,3 +197,23 @@ async def test_preview_tells_what_a_compaction_then_does() -> None:
     assert preview.archived == tuple(event.seq for event in result.archived)
     earlier = await service.preview("s", SlidingWindow(2), at="a3")
     assert earlier.kept == (1, 8, 9)
+
+
+async def test_line_says_which_later_call_has_its_name() -> None:
+    (path, *_) = (file for file in FILES if file.name.startswith("harbor"))
+    (found, *_) = await explanations(await compacted(path, 1, strategy=KeepLedger(3_000)))
+    events = {fate.seq: fate for fate in found.events}
+    named = [line for line in found.page.lines if line.named_in]
+    assert named and all(line.names and line.named_in[0] in events for line in named if line.named_in)
+    assert all(line.named_in[0] not in line.sources for line in named if line.named_in)
+
+
+async def test_first_figures_agree_with_the_exact_ones_on_what_there_is() -> None:
+    (path, *_) = (file for file in FILES if file.name.startswith("harbor"))
+    service = await compacted(path, 0)
+    await service.append("s", transcript(path).messages[:160])
+    first, exact = await service.estimate("s", budget=8_000), await service.preview("s", budget=8_000)
+    assert first is not None and first.tokens_before == exact.tokens_before
+    assert first.tokens_after == 4_000 >= exact.tokens_after and first.kept + first.archived == 160
+    await service.compact("s", always, budget=8_000)
+    assert await service.estimate("s", at=100) is None

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import MemoryStore, Outcome, SessionService, SlidingWindow
 from holdfast.context.events import Event, EventKind, LaneTip
-from holdfast.errors import Conflict
+from holdfast.errors import Conflict, HoldfastError, InvalidInput
 from holdfast.strategies import KeepLast, Summary
 from holdfast.summaries import AsUser, FreeText
 from holdfast.triggers import always
@@ -100,3 +100,25 @@ async def test_s3_pin_in_a_lane_that_started_after_the_seen_version_is_refused()
     with pytest.raises(Conflict):
         await service.pin("s", "lane", after=seen)
     await service.pin("s", "lane", after=(await service.context("s")).version)
+
+
+async def test_undone_compaction_can_be_redone_and_both_say_before_what_will_be_there() -> None:
+    service, _ = await two_services()
+    compacted, checkpoint = await service.context("s"), (await service.size("s")).checkpoint
+    before = await service.preview_undo("s")
+    await service.undo("s")
+    assert await service.size("s") == before and before.count == 18
+    again = await service.preview_undo("s", to=checkpoint)
+    assert await service.undo("s", to=checkpoint) == checkpoint
+    assert (await service.context("s")).messages == compacted.messages
+    assert (await service.size("s")).tokens == again.tokens == compacted.tokens
+
+
+async def test_redo_of_what_was_never_a_compaction_is_refused() -> None:
+    service = SessionService(MemoryStore())
+    await service.create(id="s")
+    await talk(service, 0, 1)
+    with pytest.raises(HoldfastError):
+        await service.undo("s", to="u0")
+    with pytest.raises(InvalidInput, match="no compaction to undo"):
+        await service.undo("s")

@@ -321,6 +321,40 @@ class TestSearchIndex:
                 await store._writer.run(lambda c: c.execute("COMMIT") and index.fill_index(c) and c.execute("BEGIN"))
                 assert len(await store.search("says")) == n + 1
 
+    async def test_others_write_while_a_large_event_is_tokenized(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its tokens are made in pieces, without a lock; one that is rewritten meanwhile is indexed as it is then."""
+        for name in ("LARGE_TEXT", "_PIECE"):
+            monkeypatch.setattr(index, name, 100)
+        monkeypatch.setattr(index, "BATCH_SECONDS", 0.0)
+        large, steps = index.LargeEvent(), 0
+        async with SQLiteStore(path) as store:
+            await begin(store, "e1")
+            await store.append("s", [message("e2", "says starboard " * 50)])
+
+            def fill(connection: sqlite3.Connection) -> bool:
+                connection.execute("COMMIT")
+                more = index.fill_index(connection, large=large)
+                connection.execute("BEGIN")
+                return more
+
+            while await store._writer.run(fill):
+                steps += 1
+                if steps == 4:
+                    assert await store._writer.run(index.index_watermark) == 1
+                    with sqlite3.connect(path, timeout=0) as other:
+                        other.execute("UPDATE events SET body = replace(body, 'starboard', 'larboard')")
+            assert steps > 5
+            assert await store._writer.run(index.index_watermark) == 2
+            assert [len(await store.search(word)) for word in ("starboard", "larboard", "says")] == [0, 1, 2]
+
+    @pytest.mark.parametrize("text", ["The tide turns. ", "nO-sPaCe_at+all/é", "x", "-ab", "日本 "])
+    def test_large_text_has_the_tokens_of_a_small_one(self, text: str) -> None:
+        normalized = index.normalize(text * (index.LARGE_TEXT // len(text) + 9) + " an end!")
+        small = {"tag", *index._text_tokens(set(normalized.split()))}
+        assert set(index.index_tokens(normalized, ["tag"]).split(" ")) == small
+
     async def test_index_reused_rows_are_indexed_again(self, path: Path) -> None:
         async with SQLiteStore(path) as store:
             await begin(store, "e1", session_id="a")

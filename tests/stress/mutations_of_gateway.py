@@ -13,15 +13,15 @@ GATEWAY = (
     mutation(
         "the hard threshold leaves no room for the reply",
         "gateway/rewriting.py",
-        "        if own and size.limit is not None and size.tokens > size.limit:",
-        "        if own and size.window is not None and size.tokens > size.window:",
+        "        if size.limit is not None and size.tokens > size.limit:",
+        "        if size.window is not None and size.tokens > size.window:",
         f"{COMPACTION}::test_request_that_leaves_no_room_for_the_reply_is_compacted_before_it_is_sent",
     ),
     mutation(
         "a compacted conversation is sent as the client's own list",
         "gateway/rewriting.py",
-        "        elif size.is_compacted or continues or conversation.is_redacted:",
-        "        elif continues or conversation.is_redacted:",
+        "        elif size.is_compacted or is_another:",
+        "        elif is_another:",
         f"{THINKING}::test_cache_marks_of_the_client_stay_on_its_newest_messages",
     ),
     mutation(
@@ -48,7 +48,7 @@ GATEWAY = (
     ),
     mutation(
         "a sealed item opens for another owner",
-        "gateway/sealed_items.py",
+        "gateway/vendors/sealed_items.py",
         "    return ITEM_PREFIX.encode() + owner.encode()",
         "    return ITEM_PREFIX.encode()",
         "tests/gateway/test_sealed_items.py::test_first_key_encrypts_and_every_key_decrypts",
@@ -70,8 +70,8 @@ GATEWAY = (
     mutation(
         "side calls are stored in the conversation",
         "gateway/rewriting.py",
-        "and not self._is_side_call(body, match, last, leading))",
-        "and True)",
+        '        if kind != "generate" or self.is_side_call(match, body):',
+        '        if kind != "generate":',
         f"{COMPACTION}::test_unchanged_request_and_side_calls_leave_the_conversation_alone",
     ),
     mutation(

@@ -334,9 +334,10 @@ class Episode:
         await self.admin.redact(session_id, event.id)
 
     async def _undo(self, session_id: str, talks: list[Talk]) -> None:
-        for talk in talks:
+        version = (await self.admin.get(session_id)).version
+        for talk in talks:  # after the version: words that are written meanwhile end this, and make the undo too late
             talk.undone = True
-        await self.admin.undo(session_id, after=(await self.admin.get(session_id)).version)
+        await self.admin.undo(session_id, after=version)
 
     async def _restore(self, session_id: str, talks: list[Talk]) -> None:
         events = await self.admin.events(session_id, kind="message", archived=True)

@@ -184,7 +184,7 @@ async def test_owner_sees_only_own_sessions() -> None:
         assert (await running.get("/")).headers["location"] == "/login"
         assert (await running.post("/login", {"key": "a wrong key of some length"})).status_code == 401
         await log_in_as(running, "ann-key-0123456789")
-        assert "pilot" not in (await running.get("/")).text
+        assert "pilot" not in (await running.get("/api/sessions")).text
         for path in ("/s/ben-s", "/s/ben-s/cost", "/api/s/ben-s", "/api/s/ben-s/rows", "/api/s/ben-s/at/1"):
             reply = await running.get(path)
             assert reply.status_code == 404 and "schooner" not in reply.text
@@ -192,7 +192,7 @@ async def test_owner_sees_only_own_sessions() -> None:
         assert (await running.json("/api/search?q=pilot"))["hits"] == []
         assert (await running.act("undo", {"version": 1}, "ben-s")).status_code == 404
         await log_in_as(running, "ben-key-0123456789")
-        assert "pilot" in (await running.get("/")).text
+        assert "pilot" in (await running.get("/api/sessions")).text
         assert (await running.json("/api/search?q=pilot"))["hits"][0]["session"] == "ben-s"
 
 
@@ -220,7 +220,7 @@ async def test_session_of_another_tenant_does_not_exist(postgres: str) -> None:
         SessionService(PostgresStore(postgres, tenant=theirs)) as other,
     ):
         await talk(other, "their-s")
-        assert "their-s" not in (await running.get("/")).text
+        assert "their-s" not in (await running.get("/api/sessions")).text
         assert "their-s" not in (await running.get("/api/jobs")).text
         for path in (
             "/s/their-s",
@@ -256,7 +256,7 @@ async def test_unexpected_failure_tells_nothing_and_keeps_the_headers(monkeypatc
             raise RuntimeError("the secret of the harbour")
 
         monkeypatch.setattr(running.sessions, "list", fail)
-        reply = await running.get("/")
+        reply = await running.get("/api/sessions")
         assert reply.status_code == 500 and "secret" not in reply.text
         assert POLICY[0] in reply.headers["content-security-policy"]
 

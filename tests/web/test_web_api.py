@@ -99,6 +99,7 @@ async def test_compaction_is_explained_in_a_process_of_its_own(tmp_path: Path, u
         seq = await compact(running.sessions)
         found = await running.json(f"/api/s/s/c/{seq}")
         assert found["agrees"] is True and found["parameters"]["strategy"] == {"kind": "KeepLedger", "max_tokens": 500}
+        assert found["remarks"] == [] and found["cut"] == max(line.get("rank", 0) for line in found["page"]["lines"])
         fates = {fate[0]: fate[1] for fate in found["fates"]}
         assert fates[1] == "kept" and fates[2] == "archived" and fates[25] == "kept"
         assert any(line.get("sources") == [2] for line in found["page"]["lines"])
@@ -134,6 +135,92 @@ async def test_sizes_and_cost() -> None:
         assert (await running.json("/api/s/s/sizes"))["compactions"][0][4] is True
 
 
+async def test_event_has_its_parts_and_a_call_has_its_result() -> None:
+    async with run_inspector() as running:
+        await running.sessions.create(id="s", format="openai-chat")
+        await running.sessions.append(
+            "s",
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "See **this**."},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+                    {"type": "image_url", "image_url": {"url": "data:image/svg+xml;base64,PHN2Zz4="}},
+                ],
+            },
+        )
+        call = {"id": "c", "type": "function", "function": {"name": "edit", "arguments": '{"path": "a.py"}'}}
+        await running.sessions.append("s", {"role": "assistant", "content": None, "tool_calls": [call]})
+        await running.sessions.append("s", {"role": "tool", "tool_call_id": "c", "content": "done"})
+        parts = (await running.json("/api/s/s/event/1"))["parts"]
+        assert [one["kind"] for one in parts] == ["text", "image", "sentence"]  # an SVG can contain scripts
+        assert parts[1]["src"] == "data:image/png;base64,iVBORw0KGgo="
+        called = await running.json("/api/s/s/event/2")
+        assert called["parts"] == [{"kind": "call", "text": '{"path":"a.py"}', "name": "edit"}]
+        assert called["beside"][0] == 3 and called["beside"][1][0]["text"] == "done"
+        assert (await running.json("/api/s/s/event/3"))["beside"][0] == 2
+        saw = (await running.json("/api/s/s/at/3"))["messages"]
+        assert [(row[1], row[2], row[5]) for row in saw[1:]] == [("call", "a.py", "edit"), ("result", "← done", "edit")]
+        rows = (await running.json("/api/s/s/rows"))["rows"]
+        assert [(row[2], row[3], row[9]) for row in rows[1:]] == [
+            ("call", "a.py", "edit"),
+            ("result", "← done", "edit"),
+        ]
+
+
+async def test_marks_of_the_log_are_sentences() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        seq = await compact(running.sessions)
+        await running.sessions.undo("s")
+        parts = (await running.json(f"/api/s/s/event/{seq}"))["parts"]
+        assert [one["kind"] for one in parts] == ["sentence", "note", "data"]
+        assert parts[0]["text"].startswith("Compacted from ") and "Ship" in parts[1]["text"]
+        (undone, *_) = (await running.json(f"/api/s/s/event/{seq + 1}"))["parts"]
+        assert undone["text"] == "Went back over a compaction: every message is visible again."
+
+
+async def test_encrypted_summary_is_explained() -> None:
+    from holdfast.web.content import sentences_of
+
+    body = {"strategy": "codex", "tokens_before": 9, "tokens_after": 4, "archived": []}
+    assert "is encrypted" in sentences_of(Event("x", EventKind.COMPACTION, now(), body))[1]
+
+
+async def test_first_figures_of_a_preview_come_from_sizes_alone() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions, turns=40)
+        size = await running.sessions.size("s")
+        first = await running.json("/api/s/s/preview?quick=1&strategy=ledger&budget=1000&at=81")
+        exact = await running.json("/api/s/s/preview?strategy=ledger&budget=1000&at=81")
+        assert first["quick"] and first["tokens_before"] == size.tokens == exact["tokens_before"]
+        assert first["kept"] + first["archived"] == 81 and first["tokens_after"] == 500
+        assert exact["lines"] >= exact["archived"] > 0
+        at_60 = await running.json("/api/s/s/at/60?quick=1")
+        assert at_60["count"] == 60
+        assert 0 < at_60["tokens"] < size.tokens
+        await compact(running.sessions)
+        assert (await running.json("/api/s/s/at/60?quick=1")) == {"count": 0}
+
+
+async def test_preview_ends_when_the_browser_no_longer_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = anyio.Event()
+
+    async def work_forever(*_: object) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        monkeypatch.setattr(running.inspector.api.worker, "preview", work_forever)
+        with anyio.move_on_after(0.5):
+            await running.get("/api/s/s/preview?strategy=ledger&budget=1000")
+        with anyio.fail_after(20):
+            await ended.wait()
+
+
 async def test_redacted_text_is_gone_from_an_explained_compaction() -> None:
     async with run_inspector() as running:
         await talk(running.sessions)
@@ -144,17 +231,26 @@ async def test_redacted_text_is_gone_from_an_explained_compaction() -> None:
         assert found.status_code == 200 and "Osterhaven" not in found.text
 
 
-async def test_sessions_are_listed_a_page_at_a_time_with_forks_below_their_root() -> None:
+async def test_sessions_are_listed_a_page_at_a_time_with_what_a_person_looks_for() -> None:
     async with run_inspector() as running:
-        for number in range(60):
-            await running.sessions.create(id=f"s{number}", metadata={"title": f"Ship {number}"})
+        for number in range(25):
+            imported = {"title": f"Ship {number}", "folder": "/harbour", "imported": {"from": "codex"}}
+            await running.sessions.create(id=f"s{number}", metadata=imported, model="claude-sonnet-4-5")
             await anyio.sleep(0.002)  # sessions are sorted by the millisecond in which they were created
-        await running.sessions.fork("s59", id="fork")
-        page = (await running.get("/")).text
-        assert page.count("<tr>") == 51 and 'href="/?from=50"' in page
-        assert page.index('href="/s/s59"') < page.index('href="/s/fork"') < page.index('href="/s/s58"')
-        rest = (await running.get("/?from=50")).text
-        assert "Ship 3<" in rest and "from=" not in rest
+        await running.sessions.fork("s24", id="fork")
+        first = await running.json("/api/sessions")
+        assert first["count"] == 26 and len(first["sessions"]) == 20
+        assert (first["sessions"][0]["id"], first["sessions"][0]["parent"]) == ("fork", "s24")
+        rest = (await running.json("/api/sessions?from=20"))["sessions"]
+        assert [one["id"] for one in rest] == [f"s{number}" for number in (5, 4, 3, 2, 1, 0)]
+        assert [rest[0][name] for name in ("title", "folder", "tool", "model", "path")] == [
+            "Ship 5",
+            "/harbour",
+            "codex",
+            "claude-sonnet-4-5",
+            "/s/s5",
+        ]
+        assert (await running.json("/api/sessions?from=26"))["sessions"] == []
 
 
 async def test_session_that_cannot_be_read_does_not_hide_the_others() -> None:
@@ -162,8 +258,9 @@ async def test_session_that_cannot_be_read_does_not_hide_the_others() -> None:
         await talk(running.sessions)
         await running.sessions.create(id="broken")
         await running.sessions.store.append("broken", [Event("x", "message", "", {"message": {"role": 7}})])
-        page = (await running.get("/")).text
-        assert "Ship 0 of berth N0" in page and "cannot be read" in page
+        broken, good = (await running.json("/api/sessions"))["sessions"]
+        assert "Ship 0 of berth N0" in good["title"] and good["state"] == "fine"
+        assert "cannot be read" in broken["title"] and broken["state"] == "unreadable" and broken["size"] is None
         assert (await running.get("/s/broken")).status_code == 500
         assert (await running.get("/api/s/broken/rows")).json()["rows"][0][3] == "(cannot be read)"
 
@@ -177,6 +274,8 @@ async def test_search_finds_archived_events_in_all_sessions() -> None:
         assert (hit["seq"], hit["archived"], hit["path"]) == (8, True, "/s/s")
         page = (await running.get("/search?q=timber")).text
         assert 'href="/s/s?e=8"' in page
+        assert "<mark>timber</mark>" in page and "events in 1 session<" in page
+        assert page.count("<h2>") == 1 and "Ship 0 of berth N0" in page
         assert "Search all sessions" in (await running.get("/search?q=timber&session=s")).text
 
 
@@ -194,6 +293,49 @@ async def test_actions_change_the_session() -> None:
         done = await running.act("compact", {"version": 29, "strategy": "sliding:6"})
         assert done.json()["outcome"] == "compacted"
         assert (await running.act("explode", {"version": 30})).status_code == 400
+
+
+async def test_undo_and_redo_say_what_will_be_there_and_go_both_ways() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        seq = await compact(running.sessions)
+        before = await running.sessions.size("s")
+        plan = await running.json("/api/s/s/before/undo")
+        await running.sessions.append("s", {"role": "user", "content": "One more ship."})
+        assert (await running.act("undo", {"version": seq})).status_code == 200
+        undone = await running.sessions.size("s")
+        added = undone.tokens - int(plan["facts"][0][1].split(" → ")[1].replace(",", ""))
+        assert plan["title"] == f"Undo compaction #{seq}" and 0 < added < 20
+        assert plan["facts"][1][1] == f"{before.count} → {undone.count - 1}" and "lines of notes" in plan["notes"][0]
+        overview = await running.json("/api/s/s")
+        assert overview["last"] is None and overview["undone"]["seq"] == seq
+        redo = await running.json("/api/s/s/before/redo")
+        assert redo["title"] == f"Redo compaction #{seq}"
+        given = {"version": overview["version"], "event": overview["undone"]["id"]}
+        assert (await running.act("redo", given)).status_code == 200
+        again = await running.json("/api/s/s")
+        assert again["last"]["seq"] == seq and again["undone"] is None
+        assert redo["facts"][0][1].endswith(f" → {again['size']['tokens']:,}")
+        texts = [str(message["content"]) for message in (await running.sessions.context("s")).messages]
+        assert texts[-1] == "One more ship."
+        assert (await running.json("/api/s/s/sizes"))["compactions"][0][4] is False
+
+
+async def test_restore_and_fork_say_what_will_be_there() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        await compact(running.sessions)
+        version = (await running.sessions.get("s")).version
+        restore = await running.json("/api/s/s/before/restore?seq=4")
+        assert restore["title"] == "Restore #4" and "quoted copy" in restore["notes"][0]
+        fork = await running.json("/api/s/s/before/fork?seq=9")
+        context = await running.sessions.context_at("s", "a3")
+        assert fork["facts"] == [
+            ["tokens of the fork", f"{context.tokens:,}"],
+            ["messages of the fork", str(len(context))],
+        ]
+        assert (await running.get("/api/s/s/before/redo")).status_code == 400
+        assert (await running.sessions.get("s")).version == version
 
 
 @pytest.mark.parametrize("action", ["undo", "pin", "restore", "fork", "compact"])

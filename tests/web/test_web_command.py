@@ -28,8 +28,9 @@ def test_command_serves_a_store_and_stops(tmp_path: Path) -> None:
             found = re.fullmatch(r"Open (http://127\.0\.0\.1:\d+/\?token=\S+)\n", process.stdout.readline())
             assert found is not None
             with httpx.Client(follow_redirects=True, timeout=30) as client:
-                page = client.get(found[1])
-                assert page.status_code == 200 and "The harbour&#x27;s files" in page.text
+                assert client.get(found[1]).status_code == 200
+                (one,) = client.get(found[1].partition("?")[0] + "api/sessions").json()["sessions"]
+                assert one["title"] == "The harbour's files"
                 with httpx.Client(timeout=30) as other:
                     assert other.get(found[1]).status_code == 401
                 with client.stream("GET", found[1].partition("?")[0] + "api/s/s/live") as stream:
@@ -51,9 +52,13 @@ def test_command_shows_the_bundled_example_with_its_compactions() -> None:
             found = re.fullmatch(r"Open (\S+)\n", process.stdout.readline())
             assert found is not None
             with httpx.Client(follow_redirects=True, timeout=30) as client:
-                assert 'href="/s/example"' in client.get(found[1]).text
+                assert client.get(found[1]).status_code == 200
+                assert "/s/example/cost" in client.get(found[1].partition("?")[0] + "s/example").text
                 sizes = client.get(found[1].partition("?")[0] + "api/s/example/sizes").json()
                 assert len(sizes["compactions"]) >= 2
+                cost = client.get(found[1].partition("?")[0] + "api/s/example/cost").json()
+                assert cost["price"] > 0 and cost["usage"]["cache_read"] > 0
+                assert all(one["spent"] > 0 for one in cost["compactions"]) and cost["compactions"][0]["paid_at"]
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
@@ -132,7 +137,8 @@ def test_gateway_shows_its_sessions_in_the_same_process(tmp_path: Path) -> None:
             pages, gateway = re.search(r"Open (\S+)", lines), re.search(r"Listening on (\S+)", lines)
             assert pages is not None and gateway is not None
             with httpx.Client(follow_redirects=True, timeout=30) as client:
-                assert "no sessions yet" in client.get(pages[1]).text
+                assert client.get(pages[1]).status_code == 200
+                assert client.get(pages[1].partition("?")[0] + "api/sessions").json()["count"] == 0
                 chat = {"model": "m", "messages": [{"role": "user", "content": "Which ships are here?"}]}
                 assert client.post(f"{gateway[1]}/v1/chat/completions", json=chat).status_code == 502
         finally:

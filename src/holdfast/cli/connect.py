@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,30 +16,16 @@ from ..errors import InvalidInput
 from ..io.files import write_file_atomically
 from ..io.installation import install_command
 from . import options
+from .client_setups import CLIENTS, DEFAULT_URL, ClientSetup, parse_gateway_url
 from .options import NameChoice
 from .output import echo, echo_json
-
-if TYPE_CHECKING:
-    from ..gateway.clients import ClientSetup
 
 BACKUP_SUFFIX = ".before-holdfast"
 _Path = tuple[str, ...]
 
 
-def _client_names() -> list[str]:
-    return list(_clients().CLIENTS)
-
-
-def _clients() -> Any:
-    try:
-        from ..gateway import clients
-    except ImportError as missing:
-        raise InvalidInput(f"The gateway needs {missing.name}: {install_command('gateway')}") from None
-    return clients
-
-
 @click.command("connect")
-@click.argument("client", type=NameChoice("client", _client_names), metavar="CLIENT")
+@click.argument("client", type=NameChoice("client", lambda: list(CLIENTS)), metavar="CLIENT")
 @click.option("--url", metavar="URL", help="Address of the gateway; default: http://127.0.0.1:8399.")
 @click.option("--write", is_flag=True, help="Change the client's configuration file, and keep a backup beside it.")
 @click.option("--undo", is_flag=True, help="Take the lines out again, and restore what was there before.")
@@ -50,10 +36,9 @@ def connect_command(client: str, url: str | None, write: bool, undo: bool, as_js
     CLIENT is codex, claude-code, opencode, pi, gemini, aider, qwen-code, or sdk for the variables that the providers'
     SDKs read. Nothing is changed without --write or --undo.
     """
-    clients = _clients()
     if write and undo:
         raise click.UsageError("Use either --write or --undo.")
-    setup: ClientSetup = clients.client_setup(client, clients.parse_gateway_url(url or clients.DEFAULT_URL))
+    setup = CLIENTS[client](parse_gateway_url(url or DEFAULT_URL))
     if (write or undo) and setup.file is None:
         raise InvalidInput(
             f"{client} has no configuration file: set the variables that holdfast connect {client} prints."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import traceback
@@ -22,8 +23,10 @@ from ..io.installation import install_command
 from ..io.processes import call_on_hangup, stop_on_signals
 from ..io.secrets import scrub
 from ..io.text import escape_json
+from ..io.worker_processes import listen_on, run_workers
 from ..settings import data_folder, load_settings, preset_for
 from . import options
+from .client_setups import DEFAULT_PORT
 from .options import PRESET_NAME, CountType
 from .output import echo
 from .stores import refuse_foreign_database
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from ..web import Inspector
 
 log = logging.getLogger("holdfast.gateway")
-_PORT = 8399
 _OPEN_FILES = 65_536
 
 
@@ -54,7 +56,16 @@ _OPEN_FILES = 65_536
     "in each line. Repeatable.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need --key-file.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=_PORT, show_default=True, help="Port to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True, help="Port to listen on."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes that serve the port, on one store that they share.",
+)
 @options.store_option
 @click.option("--preset", type=PRESET_NAME, metavar="NAME", help="Compaction preset; default: from your settings.")
 @click.option(
@@ -108,6 +119,7 @@ def serve_command(
     upstreams: tuple[str, ...],
     host: str,
     port: int,
+    workers: int,
     store: str | None,
     preset: str | None,
     summarizer: str | None,
@@ -162,15 +174,29 @@ def serve_command(
     how = read_options()
     _allow_many_connections()
     log_to_stderr(_JsonFormatter() if log_format == "json" else _TextFormatter())
-    sessions = open_sessions()
-    gateway = Gateway(how, sessions)
-    pages = None
-    if inspect is not None:
-        url = None if settings.store == IN_MEMORY else settings.store
-        pages = open_inspector(sessions, host, inspect, keys=how.keys, names=allow_host, store_url=url)
-    work = partial(_serve, gateway, read_options, pages)
-    anyio.run(work, backend="asyncio", backend_options={"use_uvloop": find_spec("uvloop") is not None})
-    return 0
+
+    def work(worker: int = 0, lifeline: int | None = None, listening: socket.socket | None = None) -> int:
+        named = how if listening is None else msgspec.structs.replace(how, worker=str(worker))
+        sessions = open_sessions()
+        gateway = Gateway(named, sessions)
+        pages = None
+        if inspect is not None and worker == 0:
+            url = None if settings.store == IN_MEMORY else settings.store
+            pages = open_inspector(sessions, host, inspect, keys=how.keys, names=allow_host, store_url=url)
+        run = partial(_serve, gateway, read_options, pages, lifeline, listening)
+        anyio.run(run, backend="asyncio", backend_options={"use_uvloop": find_spec("uvloop") is not None})
+        return 0
+
+    if workers == 1:
+        return work()
+    if sys.platform == "win32" or settings.store == IN_MEMORY:
+        raise InvalidInput("--workers needs a store that processes share (--store), and a system other than Windows.")
+    try:
+        listening = listen_on(host, port)
+    except OSError as problem:
+        raise InvalidInput(f"Cannot listen on {host}:{port} ({problem.strerror}): name another --port.") from None
+    echo(f"Listening on http://{host}:{listening.getsockname()[1]}")
+    return run_workers(workers, listening, partial(work, listening=listening))
 
 
 def _open_sessions(settings: Settings, summarizer: str | None) -> SessionService:
@@ -189,9 +215,21 @@ def _allow_many_connections() -> None:
 
 
 async def _serve(
-    gateway: Gateway, read_options: Callable[[], GatewayOptions], pages: tuple[Inspector, socket.socket] | None
+    gateway: Gateway,
+    read_options: Callable[[], GatewayOptions],
+    pages: tuple[Inspector, socket.socket] | None,
+    lifeline: int | None,
+    listening: socket.socket | None,
 ) -> None:
     stop, host = anyio.Event(), gateway.options.host
+    if lifeline is not None:
+        loop = asyncio.get_running_loop()
+
+        def on_end(descriptor: int = lifeline) -> None:
+            loop.remove_reader(descriptor)
+            stop.set()
+
+        loop.add_reader(lifeline, on_end)
     async with gateway.sessions, stop_on_signals(stop.set), anyio.create_task_group() as group:
         group.start_soon(call_on_hangup, partial(_reload, gateway, read_options, pages))
         if pages is not None:
@@ -199,7 +237,8 @@ async def _serve(
 
             echo(f"Open {pages[0].access.opening_url}")
             group.start_soon(serve_inspector, *pages, stop)
-        await gateway.run(stop, lambda port: echo(f"Listening on http://{host}:{port}"))
+        say = (lambda port: echo(f"Listening on http://{host}:{port}")) if listening is None else (lambda port: None)
+        await gateway.run(stop, say, listening)
         group.cancel_scope.cancel()
 
 

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, Outcome
 from ..io.access_keys import read_keys
 from ..io.installation import install_command
 from ..io.processes import call_on_hangup, stop_on_signals
 from ..io.text import printable
 from ..jobs.queue_status import QueueReader
+from ..messages import to_json
+from ..sessions import SessionService
 from ..settings import chosen_preset, load_settings
+from ..tokens import Tokenizer, Usage, count_tokens
 from ..triggers import TokenCount
 from .output import LogFormatter, echo
 from .search import load_source, named_store
@@ -30,14 +33,16 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Mapping
 
-    from ..sessions import SessionService
+    from ..transcripts import Transcript
     from ..web import Inspector
     from .sources import Source
 
 log = logging.getLogger("holdfast.web")
 _PORT = 8398
-_EXAMPLE_BUDGET, _EXAMPLE_STEP = 60_000, 20
+_EXAMPLE_BUDGET, _EXAMPLE_STEP = 60_000, 5
 """Tokens at which an example is compacted, and messages between two looks at its size."""
+_EXAMPLE_MODEL, _EXAMPLE_PROMPT = "claude-sonnet-4-5", 2_400
+"""The model that an example is priced for, and the tokens of its system prompt and tools."""
 
 
 @click.command("web")
@@ -158,11 +163,23 @@ async def _load(sessions: SessionService, source: Source) -> None:
     if not is_example(source.name):
         await load_source(sessions, source)
         return
-    record = await sessions.create(
-        id=source.name, format=source.format, system=source.system, tools=source.tools, model=source.model
-    )
-    for start in range(0, len(source.messages), _EXAMPLE_STEP):
-        await sessions.append(record.id, source.messages[start : start + _EXAMPLE_STEP])
-        await sessions.compact(
-            record.id, TokenCount(_EXAMPLE_BUDGET), "ledger", budget=_EXAMPLE_BUDGET, target=_EXAMPLE_BUDGET // 3
-        )
+    await load_example(sessions, source.name, source)
+
+
+async def load_example(sessions: SessionService, id: str, source: Source | Transcript, **about: Any) -> None:
+    """Appends an example with the usage that a provider would report, and compacts it as it grows."""
+    plain, cached = SessionService(sessions.store, estimator=Tokenizer()), 0
+    await sessions.create(id=id, format=source.format, model=source.model or _EXAMPLE_MODEL, **about)
+    for number, message in enumerate(source.messages, 1):
+        usage = None
+        if message.get("role") == "assistant":
+            prompt = (await plain.size(id)).tokens * 11 // 10 + _EXAMPLE_PROMPT
+            read = min(cached, prompt)
+            usage = Usage(12, count_tokens(plain.estimator, to_json(message)), read, prompt - read)
+            cached = prompt
+        await sessions.append(id, message, usage=usage)
+        if number % _EXAMPLE_STEP == 0:
+            done = await sessions.compact(
+                id, TokenCount(_EXAMPLE_BUDGET), "ledger", budget=_EXAMPLE_BUDGET, target=_EXAMPLE_BUDGET // 3
+            )
+            cached = _EXAMPLE_PROMPT if done.outcome == Outcome.COMPACTED else cached

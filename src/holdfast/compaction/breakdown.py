@@ -247,6 +247,6 @@ def _classify_part(message: Message, part: Part, names: dict[str, str]) -> tuple
         case Text() if message.role == "assistant":
             return "assistant", "assistant"
         case Text():
-            return ("note", "archive note") if is_note(message) else ("user", "user")
+            return ("note", "notes") if is_note(message) else ("user", "user")
         case _:
             return "other", part.kind

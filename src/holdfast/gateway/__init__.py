@@ -4,7 +4,7 @@ Its HTTP stack is the extra `gateway`.
 """
 
 from .options import GatewayOptions, parse_upstreams
-from .sealed_items import load_item_keys
 from .server import Gateway
+from .vendors.sealed_items import load_item_keys
 
 __all__ = ["Gateway", "GatewayOptions", "load_item_keys", "parse_upstreams"]

@@ -24,16 +24,19 @@ class Alternation:
         self._learned: set[tuple[str, str]] = set()
         """Wire format and name of the models that refused a request."""
 
-    def shape(self, body: RequestBody | None, content: bytes) -> bytes:
-        """Returns the request as the model accepts it; the same bytes if its roles alternate, or need not."""
+    def shape(self, body: RequestBody | None, changed: bytes | None) -> bytes | None:
+        """Returns the request as the model accepts it: what is given if its roles alternate, or need not.
+
+        `changed` is what is to be forwarded in place of the client's bytes, if anything.
+        """
         if body is None or not (self._always or _key(body) in self._learned) or not _has_roles(body):
-            return content
-        request = body if content is body.raw else RequestBody(body.protocol, content)
+            return changed
+        request = body if changed is None else RequestBody(body.protocol, changed)
         messages: list[Json] = msgspec.json.decode(request.messages)
         decoded, format = decode_all(messages, body.protocol.format)
         rules = rules_for(format, alternating=True)
         if all(problem.rule != "alternation" for problem in find_problems(decoded, rules)):
-            return content
+            return changed
         return request.with_messages(msgspec.json.encode(encode_all(normalize_for_wire(decoded, rules), format)))
 
     def learn(self, body: RequestBody | None, status: int, reply: bytes, encoding: str) -> bool:

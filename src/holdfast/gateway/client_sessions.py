@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import anyio
 import anyio.to_thread
@@ -20,9 +21,8 @@ from ..sessions import SessionService
 from ..sessions.origin import is_listed, is_redacted, nearest, with_forks
 from ..stores import Slice
 from ..tokens import Usage
-from .context_editing import has_thinking, strip_thinking
 from .protocols import RequestBody, split_list
-from .vendor_requests import ReturnedItem
+from .thinking import has_thinking, strip_thinking
 
 OPEN_CLIENT_SESSIONS = 1_000
 """Conversations kept in memory; others are found again in the store."""
@@ -177,11 +177,28 @@ class SessionMatch(msgspec.Struct):
     conversation: ClientSession | None
 
 
+class SessionPlace(msgspec.Struct):
+    """A list that begins with a place in a session: a request has an item or a name of it, and what follows."""
+
+    session: str
+    last: str
+    """Id of the newest message of the session before it."""
+    after: list[Json]
+    leading: list[Json] = []
+    """System messages that the list begins with."""
+    checkpoint: str = ""
+    """The compaction after that message, if the list begins with it."""
+
+
 class ClientSessions:
     """Finds the conversation that a list of messages continues, in memory or in the store; appends what is new."""
 
-    def __init__(self, sessions: SessionService) -> None:
+    def __init__(
+        self, sessions: SessionService, waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """`waiting` is entered while a request waits for the one before it."""
         self.sessions = sessions
+        self._waiting = waiting
         self._open: OrderedDict[str, ClientSession] = OrderedDict()
         self._by_caller: dict[Caller, list[ClientSession]] = {}
 
@@ -191,7 +208,8 @@ class ClientSessions:
         writing = None if found.conversation is None else found.conversation.writing
         if writing is None or writing.done():
             return found
-        await asyncio.wait((writing,))
+        with self._waiting():
+            await asyncio.wait((writing,))
         return await self._match(caller, body)
 
     async def _match(self, caller: Caller, body: RequestBody) -> SessionMatch:
@@ -208,22 +226,21 @@ class ClientSessions:
         alike = sorted(self._by_caller.get(caller, []), key=lambda one: one.system != system)
         return SessionMatch(caller, given, nearest(alike, given.given, lambda one: one.log))
 
-    async def match_returned(self, caller: Caller, returned: ReturnedItem) -> SessionMatch | None:
-        """Finds the conversation that a list with an item of the gateway continues; None if it is not in the store."""
-        item = returned.item
-        known = self._open.get(item.session)
-        if known is None or item.last not in known.log.ids:
-            if (loaded := await self._load_own(item.session, caller)) is None:
+    async def match_place(self, caller: Caller, place: SessionPlace) -> SessionMatch | None:
+        """Finds the conversation that a list continues from a place in it; None if it is not in the store."""
+        known = self._open.get(place.session)
+        if known is None or place.last not in known.log.ids:
+            if (loaded := await self._load_own(place.session, caller)) is None:
                 return None
             known = known or loaded
             known.log = loaded.log
-        if known.caller.owner != caller.owner or item.last not in known.log.ids:
+        if known.caller.owner != caller.owner or place.last not in known.log.ids:
             return None
-        ids = known.log.ids[: known.log.ids.index(item.last) + 1]
-        items, leading = (list(map(msgspec.json.encode, part)) for part in (returned.after, returned.leading))
-        given = MessageList(items, leading, ids=ids, checkpoint=item.checkpoint)
-        if item.session not in self._open:
-            known = await self._nearest(item.session, caller, given) or known
+        ids = known.log.ids[: known.log.ids.index(place.last) + 1]
+        items, leading = (list(map(msgspec.json.encode, part)) for part in (place.after, place.leading))
+        given = MessageList(items, leading, ids=ids, checkpoint=place.checkpoint)
+        if place.session not in self._open:
+            known = await self._nearest(place.session, caller, given) or known
         candidates = self._by_caller.get(known.caller, [known])
         return SessionMatch(caller, given, nearest(candidates, given.given, lambda one: one.log) or known)
 
@@ -373,7 +390,7 @@ class ClientSessions:
                     conversation.usage = None
                 conversation.log.ids += names
                 conversation.version = done[-1].seq
-        if not given.checkpoint:
+        if len(given.start) or not given.given.start:  # the request has the whole list
             conversation.remember(raw, given, [*match.ids, *ids])
 
     async def _was_compacted_since(self, conversation: ClientSession) -> bool:

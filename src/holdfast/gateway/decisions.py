@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..errors import InvalidInput
 from ..hooks.events import CompactionEvent
+from ..messages import Json
 from ..models.calls import Failure
 from ..sessions import SessionService
 from ..tokens import Usage
+from .answers import Answer
 from .client_model import client_model
 from .client_sessions import Caller
 from .protocols import CallKind, RequestBody, WireProtocol, find_protocol, session_key
 from .replies import decode_body
+from .response_chains import ResponseChains, is_chained
 from .rewriting import RewriteDecision, Rewriter
-from .sealed_items import ItemSealer
-from .vendor_compaction import VendorCompaction, VendorDecision
 
-_THREAD_FROM_BYTES = 2**16
-"""Size from which a compressed body is unpacked in a thread."""
+if TYPE_CHECKING:
+    from .vendors.compaction import VendorCompaction
 
 
 class GatewayCall(msgspec.Struct):
@@ -36,6 +37,11 @@ class GatewayCall(msgspec.Struct):
     upstream: str = ""
     """Address and key for the client's own model as summarizer, if it is to be used."""
     provider_key: str = ""
+
+    def unpack(self, limit: int) -> None:
+        """Decodes a compressed body; raises InvalidInput if it is malformed, BodyTooLarge if it is longer."""
+        if self.encoding:
+            self.raw, self.encoding = decode_body(self.raw, self.encoding, limit), ""
 
     @property
     def protocol(self) -> tuple[WireProtocol, CallKind]:
@@ -65,45 +71,57 @@ class Decisions:
         store_seconds: float | None = None,
     ) -> None:
         self.rewriter = Rewriter(sessions, on_event, on_unwritten, store_seconds)
-        self._vendor = VendorCompaction(self.rewriter, ItemSealer(options.item_keys), native=options.native)
+        self._chains = ResponseChains(self.rewriter)
+        self._vendor: VendorCompaction | None = None
         self._options = options
 
-    async def unpack(self, call: GatewayCall) -> None:
-        """Decodes a compressed body; raises InvalidInput if that is not possible."""
-        if call.encoding:
-            arguments = call.raw, call.encoding, self._options.max_body
-            small = len(call.raw) < _THREAD_FROM_BYTES
-            call.raw = decode_body(*arguments) if small else await asyncio.to_thread(decode_body, *arguments)
-            call.encoding = ""
+    def _vendor_protocols(self) -> VendorCompaction:
+        if self._vendor is None:
+            from .vendors.compaction import VendorCompaction
 
-    async def decide(self, call: GatewayCall) -> VendorDecision:
-        """Returns what to forward or to reply; raises ProtocolRefusal where the vendor would refuse the request."""
+            self._vendor = VendorCompaction(self.rewriter, self._options.item_keys, native=self._options.native)
+        return self._vendor
+
+    async def decide(self, call: GatewayCall) -> Answer:
+        """Returns what to forward or to reply."""
         protocol, kind = call.protocol
         try:
-            await self.unpack(call)
+            call.unpack(self._options.max_body)
             body = RequestBody(protocol, call.raw, call.path)
             caller = Caller(call.owner, session_key(call.key, body), protocol.format)
         except RecursionError:
             raise InvalidInput("The JSON of the request is nested too deeply.") from None
         except InvalidInput:
-            return VendorDecision(RewriteDecision("other"))  # the upstream says what is wrong with it
+            return Answer(RewriteDecision("other"))  # the upstream says what is wrong with it
         if window := body.stated_window:
             self.rewriter.sessions.stated.note(body.model, reported=window)
         summarizer = None
         if call.provider_key:
             summarizer = client_model(protocol.format, body.model, call.upstream, call.provider_key)
         if body.may_ask_for_compaction(kind):
-            answer = await self._vendor.decide(body, kind, caller, summarizer)
+            answer = await self._vendor_protocols().decide(body, kind, caller, summarizer)
+        elif kind == "generate" and is_chained(body):
+            answer = await self._chains.decide(body, caller, summarizer)
         else:
-            answer = VendorDecision(await self.rewriter.decide(body, kind, caller, summarizer=summarizer))
-        answer.body = body
+            answer = Answer(await self.rewriter.decide(body, kind, caller, summarizer))
+        answer.body = answer.body or body
         return answer
 
-    async def recover(self, answer: VendorDecision, failure: Failure) -> RewriteDecision | None:
+    def note_reply(self, answer: Answer, reply: Json) -> None:
+        """Notes a reply of the Responses API, which the next request may name in place of the conversation."""
+        if answer.body is not None and answer.edit is None:
+            self._chains.note(answer.body, answer.decision, reply)
+
+    def without_store(self, answer: Answer, status: int, reply: bytes, encoding: str) -> bool:
+        """Whether a refusal means that the upstream has no earlier replies: the decision is then to send everything."""
+        return self._chains.learn(answer, status, reply, encoding)
+
+    async def recover(self, answer: Answer, failure: Failure) -> RewriteDecision | None:
         """Returns a smaller request after the provider refused one as too long; None if there is none."""
         return None if answer.body is None else await self.rewriter.recover(answer.body, answer.decision, failure)
 
-    async def finish(self, answer: VendorDecision, usage: Usage | None) -> None:
+    async def finish(self, answer: Answer, usage: Usage | None) -> None:
         """Records the usage of a reply, and compacts in the background if that is due."""
         if answer.body is not None:
+            await self._chains.finish(answer.decision)
             await self.rewriter.finish(answer.body, answer.decision, usage)

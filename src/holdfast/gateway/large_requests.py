@@ -20,16 +20,18 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from ..errors import InvalidInput
 from ..hooks.events import CompactionEvent
+from ..io.http_messages import Pieces
 from ..messages import extract_media
 from ..models.calls import Failure
 from ..sessions import SessionService
 from ..stores import MemoryStore
 from ..tokens import Usage
+from .answers import Answer
 from .decisions import DecisionOptions, Decisions, GatewayCall
 from .protocols import RequestBody
-from .rewriting import RewriteDecision
-from .vendor_compaction import VendorDecision
+from .rewriting import RewriteDecision, failed
 
 log = logging.getLogger("holdfast.gateway")
 LARGE_BYTES = 2**20
@@ -42,9 +44,13 @@ _MEMORY_FACTOR, _MEMORY_BASE = 4, 3 * 2**26
 """Bytes that the process may take for each byte of the bodies that it works on, and beside them."""
 _NICE, _STACK = 5, 2**20
 """The other requests go first; and threads with small stacks."""
-_KEPT_CALLS = 32
+_KEPT_BYTES = 2**26
+"""Of requests whose replies have not ended."""
 _PIECE = 2**18
+"""Bytes that are read at once."""
 _HEAD = struct.Struct("!QQ")
+_NO_BODY: Pieces = []
+_Reply = asyncio.Future[tuple[Any, Pieces]]
 OpenSessions = Callable[[], SessionService]
 _PROGRAM = "from holdfast.gateway.large_requests import work; work()"
 
@@ -66,36 +72,42 @@ class LargeRequests:
         self._setup = open_sessions, options
         self._on_event = on_event
         self._process: asyncio.subprocess.Process | None = None
-        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._answers: dict[int, _Reply] = {}
         self._number = 0
         self._sending = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def decide(self, call: GatewayCall) -> VendorDecision:
-        """Returns what to forward or to reply; `too_large` forwards the request as it is."""
+    async def decide(self, call: GatewayCall, sent: Pieces) -> Answer:
+        """Returns what to forward or to reply; `too_large` forwards the request as it is.
+
+        The body of the call is in `sent`: its pieces go to the process and to the upstream as they came.
+        """
         self._number += 1
-        number, raw = self._number, call.raw
+        number, call.raw = self._number, b""
         try:
             async with asyncio.timeout(WAIT_SECONDS):
-                answer = await self._ask(number, "decide", msgspec.structs.replace(call, raw=b""), raw)
+                answer, pieces = await self._ask(number, "decide", call, sent)
         except (TimeoutError, WorkerGone, OSError) as problem:
-            log.warning("a request of %d bytes is forwarded as it is: %s", len(raw), type(problem).__name__)
-            return VendorDecision(RewriteDecision("too_large"))
-        if isinstance(answer, Exception):
+            size = sum(map(len, sent))
+            log.warning("a request of %d bytes is forwarded as it is: %s", size, type(problem).__name__)
+            return Answer(RewriteDecision("too_large"))
+        if isinstance(answer, InvalidInput):
             raise answer
-        decided: VendorDecision = answer
-        decided.number = number
+        decided: Answer = answer
+        decided.number, decided.pieces = number, pieces or None
         return decided
 
-    async def recover(self, answer: VendorDecision, failure: Failure) -> RewriteDecision | None:
+    async def recover(self, answer: Answer, failure: Failure) -> RewriteDecision | None:
         """As `Decisions.recover`."""
         with suppress(TimeoutError, WorkerGone, OSError):
             async with asyncio.timeout(WORK_SECONDS):
-                smaller = await self._ask(answer.number, "recover", failure)
-                return smaller if isinstance(smaller, RewriteDecision) else None
+                smaller, pieces = await self._ask(answer.number, "recover", failure)
+                if isinstance(smaller, RewriteDecision):
+                    answer.pieces = pieces
+                    return smaller
         return None
 
-    async def finish(self, answer: VendorDecision, usage: Usage | None) -> None:
+    async def finish(self, answer: Answer, usage: Usage | None) -> None:
         """As `Decisions.finish`."""
         with suppress(TimeoutError, WorkerGone, OSError):
             await self._ask(answer.number, "finish", usage)
@@ -116,15 +128,13 @@ class LargeRequests:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _ask(self, number: int, what: str, value: Any, raw: bytes = b"") -> Any:
-        answer = asyncio.get_running_loop().create_future()
+    async def _ask(self, number: int, what: str, value: Any, body: Pieces = _NO_BODY) -> tuple[Any, Pieces]:
+        answer: _Reply = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._start(self._send((number, what, value), raw, answer))
+        self._start(self._send((number, what, value), body, answer))
         try:
             return await asyncio.shield(answer)
-        except TimeoutError:
-            raise
         finally:
             if not answer.done():  # nobody waits any more, but the next request will find what was written
                 asyncio.get_running_loop().call_later(WORK_SECONDS, self._end_late, number, answer)
@@ -134,22 +144,23 @@ class LargeRequests:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _end_late(self, number: int, answer: asyncio.Future[Any]) -> None:
+    def _end_late(self, number: int, answer: _Reply) -> None:
         if not answer.done() and self._process is not None and self._answers.get(number) is answer:
             log.warning("the process for large requests is ended: one took more than %.0f s", WORK_SECONDS)
             self._process.kill()
 
-    async def _send(self, head: Any, raw: bytes, answer: asyncio.Future[Any]) -> None:
+    async def _send(self, head: Any, body: Pieces, answer: _Reply) -> None:
         """Sends one whole frame, even if nobody waits for its answer any more."""
         try:
             async with self._sending:
                 process = await self._running()
                 assert process.stdin is not None
-                encoded, view = pickle.dumps(head), memoryview(raw)
-                process.stdin.write(_HEAD.pack(len(encoded), len(raw)) + encoded)
-                for start in range(0, len(raw), _PIECE):
-                    process.stdin.write(view[start : start + _PIECE])
+                encoded = pickle.dumps(head)
+                process.stdin.write(_HEAD.pack(len(encoded), sum(map(len, body))) + encoded)
+                for piece in body:
+                    process.stdin.write(piece)
                     await process.stdin.drain()
+                    await asyncio.sleep(0)
         except Exception as problem:
             if not answer.done():
                 answer.set_exception(problem if isinstance(problem, OSError) else WorkerGone())
@@ -158,7 +169,7 @@ class LargeRequests:
         if self._process is None or self._process.returncode is not None:
             pipe = asyncio.subprocess.PIPE
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", _PROGRAM, stdin=pipe, stdout=pipe, limit=2**30
+                sys.executable, "-c", _PROGRAM, stdin=pipe, stdout=pipe, limit=_PIECE
             )
             assert self._process.stdin is not None
             setup = pickle.dumps(self._setup)
@@ -171,12 +182,16 @@ class LargeRequests:
         assert process.stdout is not None
         try:
             while True:
-                size, _ = _HEAD.unpack(await process.stdout.readexactly(_HEAD.size))
+                size, length = _HEAD.unpack(await process.stdout.readexactly(_HEAD.size))
                 number, answer, events = pickle.loads(await process.stdout.readexactly(size))  # noqa: S301 - our own
+                body = Pieces()
+                while length:
+                    body.append(await process.stdout.readexactly(min(length, _PIECE)))
+                    length -= len(body[-1])
                 for event, owner in events:
                     self._on_event(event, owner)
                 if (waiting := self._answers.pop(number, None)) is not None and not waiting.done():
-                    waiting.set_result(answer)
+                    waiting.set_result((answer, body))
         except asyncio.IncompleteReadError:
             await process.wait()
         finally:
@@ -221,8 +236,9 @@ class _Worker:
         def on_event(event: CompactionEvent, owner: str) -> None:
             self._events.append((event, owner))
 
+        self._options = options
         self._decisions = Decisions(self._sessions, options, on_event, store_seconds=WORK_SECONDS)
-        self._answers: OrderedDict[int, VendorDecision] = OrderedDict()
+        self._answers: OrderedDict[int, Answer] = OrderedDict()
         self._bytes = 0
         """Of the bodies that are worked on."""
 
@@ -243,49 +259,65 @@ class _Worker:
     async def _answer(self, answered: BinaryIO, head: Any, raw: bytes) -> None:
         number, what, value = head
         result: Any
-        self._limit_memory(len(raw))
+        body, size = b"", 0
         try:
-            result = await self._perform(number, what, value, raw)
+            if what == "decide":
+                value.raw = raw
+                del raw
+                with suppress(InvalidInput):
+                    value.unpack(self._options.max_body)
+                size = len(value.raw)
+                self._limit_memory(size)
+            result, body = await self._perform(number, what, value)
         except MemoryError:
-            log.warning("a request of %d bytes needs too much memory", len(raw))
-            result = VendorDecision(RewriteDecision("too_large"))
-        except Exception as problem:
+            log.warning("a request of %d bytes needs too much memory", size)
+            result = Answer(RewriteDecision("too_large"))
+        except InvalidInput as problem:
             result = problem
+        except Exception as problem:
+            log.exception("a large request failed: %s", type(problem).__name__)
+            result = Answer(failed(problem))
         finally:
-            self._limit_memory(-len(raw))
+            self._limit_memory(-size)
         events, self._events = self._events, []
         encoded = pickle.dumps((number, result, events))
-        answered.write(_HEAD.pack(len(encoded), 0) + encoded)
+        answered.write(_HEAD.pack(len(encoded), len(body)) + encoded)
+        answered.write(body)
         answered.flush()
 
-    async def _perform(self, number: int, what: str, value: Any, raw: bytes) -> Any:
+    async def _perform(self, number: int, what: str, value: Any) -> tuple[Any, bytes]:
+        """Returns the answer, and the request to forward if it is another than the client's."""
         if what == "decide":
-            return await self._decide(number, msgspec.structs.replace(value, raw=raw))
+            return await self._decide(number, value)
         answer = self._answers.pop(number, None)
         if answer is None:
-            return None
+            return None, b""
         if what == "finish":
-            return await self._decisions.finish(answer, value)
+            await self._decisions.finish(answer, value)
+            return None, b""
         smaller = await self._decisions.recover(answer, value)
         if smaller is None:
-            return None
+            return None, b""
         answer.decision = smaller
         self._answers[number] = answer
-        return _sendable(smaller)
+        return _sendable(smaller), smaller.body or b""
 
-    async def _decide(self, number: int, call: GatewayCall) -> VendorDecision:
-        await self._decisions.unpack(call)
+    async def _decide(self, number: int, call: GatewayCall) -> tuple[Answer, bytes]:
         if _has_endless_message(call):
-            return VendorDecision(RewriteDecision("too_large"))
+            return Answer(RewriteDecision("too_large")), b""
         answer = await self._decisions.decide(call)
+        body, changed = answer.body, answer.decision.body
+        if body is not None:
+            self._keep(number, answer)
+            if changed is None and body.is_changed:
+                changed = body.encode()
+        return msgspec.structs.replace(answer, decision=_sendable(answer.decision), body=None), changed or b""
+
+    def _keep(self, number: int, answer: Answer) -> None:
+        """Keeps a decision until its reply has ended, or until many others are kept."""
         self._answers[number] = answer
-        while len(self._answers) > _KEPT_CALLS:
+        while len(self._answers) > 1 and sum(map(_kept_bytes, self._answers.values())) > _KEPT_BYTES:
             self._answers.popitem(last=False)
-        body, decision = answer.body, answer.decision
-        sent = _sendable(decision)
-        if sent.body is None and body is not None and body.is_changed:
-            sent.body = body.encode()
-        return msgspec.structs.replace(answer, decision=sent, body=None)
 
     def _limit_memory(self, change: int) -> None:
         """Bounds what the process takes by the bodies that it works on."""
@@ -299,9 +331,14 @@ class _Worker:
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
 
 
+def _kept_bytes(answer: Answer) -> int:
+    return 0 if answer.body is None else len(answer.body.raw)
+
+
 def _sendable(decision: RewriteDecision) -> RewriteDecision:
-    """Returns a decision without what only this process has."""
-    return msgspec.structs.replace(decision, conversation=None, given=None, summarizer=None, writing=None)
+    """Returns a decision without what only this process has, and without the request, which is sent in pieces."""
+    body = None if decision.body is None else b""
+    return msgspec.structs.replace(decision, body=body, conversation=None, given=None, summarizer=None, writing=None)
 
 
 def _has_endless_message(call: GatewayCall) -> bool:

@@ -112,8 +112,8 @@ class GatewayMetrics:
             for name in usage.__struct_fields__:
                 self.usage[name] += getattr(usage, name)
 
-    def render(self) -> str:
-        """Returns all counters as text."""
+    def render(self, worker: str = "") -> str:
+        """Returns all counters as text, labelled with the process that counted if there are several."""
         requests = tuple(Sample(n, {"format": a, "outcome": b}) for (a, b), n in sorted(self.requests.items()))
         total, buckets = 0, list[Sample]()
         for bound, count in zip((*map(str, _BUCKETS), "+Inf"), self._latency, strict=True):
@@ -145,5 +145,6 @@ class GatewayMetrics:
                     "gateway_tokens_total", "counter", "Tokens reported by upstreams.", labelled("kind", self.usage)
                 ),
                 Metric("gateway_failures_total", "counter", "Failures by kind.", labelled("kind", self.failures)),
-            )
+            ),
+            {"worker": worker} if worker else {},
         )

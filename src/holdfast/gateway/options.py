@@ -14,7 +14,6 @@ from ..sessions import SessionService
 from .browsers import check_origin
 from .protocols import PROTOCOLS
 
-DEFAULT_PORT = 8399
 _FORMATS = tuple(protocol.format for protocol in PROTOCOLS)
 
 
@@ -24,7 +23,7 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     upstreams: Mapping[str, str]
     """Address by wire format; "" is the default."""
     host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
+    port: int = 8_399
     keys: Mapping[str, str] = {}
     """Owner by key; without keys, everyone on this machine may call."""
     upstream_key: str | None = None
@@ -45,6 +44,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Offer lookups of archived messages to the model; the replies of compacted sessions then arrive whole."""
     open_sessions: Callable[[], SessionService] | None = None
     """Opens the same store in the process for large requests, and can be pickled; else that has sessions in memory."""
+    worker: str = ""
+    """Name of this process among those that serve one port, in its metrics."""
     max_body: int = 64 * 2**20
     max_requests: int = 2_000
     header_timeout: float = 75.0

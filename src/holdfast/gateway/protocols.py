@@ -26,7 +26,8 @@ ITEM_PREFIX = "holdfast1."
 _BEDROCK = re.compile(r"/model/[^/]+/(?:invoke|converse)")
 _FIRST_BYTES = 100
 """Bytes of a field in which its first character is looked for."""
-_SERVER_STATE = ("previous_response_id", "conversation", "thread", "cachedContent")
+PREVIOUS_REPLY = "previous_response_id"
+_SERVER_STATE = (PREVIOUS_REPLY, "conversation", "thread", "cachedContent")
 """Fields that refer to messages that only the provider has."""
 
 
@@ -147,12 +148,17 @@ class RequestBody:
     @property
     def has_all_messages(self) -> bool:
         """Whether the request has the whole conversation, as a list."""
-        given = self.fields.get(self.protocol.messages)
-        return (
-            given is not None
-            and bytes(memoryview(given)[:_FIRST_BYTES]).lstrip()[:1] == b"["
-            and all(self.value(field) is None for field in _SERVER_STATE)
-        )
+        return self._first_byte == b"[" and all(self.value(field) is None for field in _SERVER_STATE)
+
+    @property
+    def has_text_alone(self) -> bool:
+        """Whether it has a text in place of a list of messages, as OpenAI's Responses API allows."""
+        return self._first_byte == b'"'
+
+    @property
+    def _first_byte(self) -> bytes:
+        given = self.fields.get(self.protocol.messages, b"")
+        return bytes(memoryview(given)[:_FIRST_BYTES]).lstrip()[:1]
 
     def may_ask_for_compaction(self, kind: CallKind) -> bool:
         """Whether it uses the vendor's compaction protocol, as far as its fields and the bytes of its messages tell."""

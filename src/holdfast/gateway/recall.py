@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from ..messages import Json, Message, Text, ToolCall, ToolResult, decode_all, encode_all, encode_tools, to_json
@@ -11,6 +9,7 @@ from ..recall import Recall
 from ..recall.tools import RECALL_TOOLS, RESTORE_TOOL, TOOL_NAMES, run_recall_tool
 from ..sessions import SessionService
 from .protocols import RequestBody, WireProtocol
+from .replies import read_event
 
 MAX_LOOKUPS = 5
 """Replies with lookups in a row; then the request is sent without the tools."""
@@ -58,8 +57,16 @@ async def _answer(sessions: SessionService, session_id: str, call: ToolCall) -> 
 def read_reply(protocol: WireProtocol, content_type: str, content: bytes) -> list[Json]:
     """Returns the messages of a whole reply in its wire format, streamed or not; empty if it cannot be read."""
     try:
-        events = list(_events(content)) if "text/event-stream" in content_type else [msgspec.json.decode(content)]
+        if "text/event-stream" in content_type:
+            lines = (
+                line for line in content.splitlines() if line.startswith(b"data:") and line[5:].strip() != b"[DONE]"
+            )
+            events = list(map(read_event, lines))
+        else:
+            events = [msgspec.json.decode(content)]
     except msgspec.DecodeError:
+        return []
+    if None in events:
         return []
     match protocol.format:
         case "openai-chat":
@@ -71,13 +78,6 @@ def read_reply(protocol: WireProtocol, content_type: str, content: bytes) -> lis
             return _anthropic_reply(events)
     parts = [part for event in events for part in _first(event, "candidates").get("content", {}).get("parts", [])]
     return [{"role": "model", "parts": parts}] if parts else []
-
-
-def _events(content: bytes) -> Iterator[Json]:
-    for line in content.splitlines():
-        data = line.removeprefix(b"data:").strip()
-        if line.startswith(b"data:") and data != b"[DONE]":
-            yield msgspec.json.decode(data)
 
 
 def _first(event: Json, field: str) -> Json:

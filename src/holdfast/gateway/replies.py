@@ -10,6 +10,8 @@ import msgspec
 import zstandard
 
 from ..errors import InvalidInput
+from ..io.http_messages import BodyTooLarge
+from ..messages import Json
 from ..models.calls import Failure
 from ..models.failures import classify
 from ..models.overflow import error_message
@@ -35,7 +37,7 @@ def decoder_for(encoding: str) -> _Decode | None:
 
 
 def decode_body(raw: bytes, encoding: str, limit: int) -> bytes:
-    """Returns a decoded request body; raises InvalidInput if it is malformed or longer than `limit`."""
+    """Returns a decoded body; raises InvalidInput if it is malformed, BodyTooLarge if it is longer than `limit`."""
     try:
         match encoding.strip().lower():
             case "" | "identity":
@@ -51,15 +53,23 @@ def decode_body(raw: bytes, encoding: str, limit: int) -> bytes:
     except (zlib.error, zstandard.ZstdError) as problem:
         raise InvalidInput(f"The body is not {encoding}: {problem}") from None
     if len(decoded) > limit:
-        raise InvalidInput(f"The unpacked body is larger than {limit:,} bytes.")
+        raise BodyTooLarge(f"The unpacked body is larger than {limit:,} bytes.")
     return decoded
 
 
 class ReplyReader:
     """Reads usage from the bytes of a reply as they pass, without holding them back."""
 
-    def __init__(self, protocol: WireProtocol, content_type: str, encoding: str) -> None:
+    def __init__(
+        self,
+        protocol: WireProtocol,
+        content_type: str,
+        encoding: str,
+        on_reply: Callable[[Json], object] = lambda reply: None,
+    ) -> None:
+        """`on_reply` gets whole replies, or what a stream has in their place."""
         self.usage: Usage | None = None
+        self._on_reply = on_reply
         self._protocol = protocol
         self._field = f'"{protocol.usage}"'.encode()
         self._streams = "text/event-stream" in content_type or "ndjson" in content_type
@@ -90,11 +100,11 @@ class ReplyReader:
                     self._read(line.removeprefix(b"data:"))
         self._rest = tail
 
-    def finish(self) -> Usage | None:
-        """Returns the usage, if the reply reported one."""
+    def finish(self) -> None:
+        """Reads a reply that is no stream, when it is complete."""
         if not self._streams and self._field in self._rest:
             self._read(self._rest)
-        return self.usage
+        self._rest = b""
 
     def _read(self, text: bytes) -> None:
         try:
@@ -106,6 +116,8 @@ class ReplyReader:
                 OLLAMA_USAGE: {"input_tokens": reply.get(OLLAMA_USAGE), "output_tokens": reply.get("eval_count", 0)}
             }
         for layer in (reply, *(_field_of(reply, name) for name in ("response", "message"))):
+            if isinstance(layer, dict) and "output" in layer:
+                self._on_reply(layer)
             if isinstance(reported := _field_of(layer, self._protocol.usage), dict):
                 try:
                     found = read_usage(reported)
@@ -176,6 +188,15 @@ def _read_error(body: bytes, encoding: str) -> Any:
 _MAX_MESSAGE = 4_000
 
 
+def read_event(block: bytes) -> Any:
+    """Returns the data of an event of a stream, None if it has none or is no JSON."""
+    data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
+    try:
+        return msgspec.json.decode(data) if data else None
+    except msgspec.DecodeError:
+        return None
+
+
 class StreamOpening:
     """The first events of a stream, held back until it is clear that the provider accepted the prompt."""
 
@@ -198,13 +219,7 @@ class StreamOpening:
 
     def _events(self) -> Iterator[Any]:
         complete, _, _ = self._text.replace(b"\r\n", b"\n").rpartition(b"\n\n")
-        for block in complete.split(b"\n\n"):
-            data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
-            if data:
-                try:
-                    yield msgspec.json.decode(data)
-                except msgspec.DecodeError:
-                    yield None
+        return (read_event(block) for block in complete.split(b"\n\n") if b"data:" in block)
 
     def _judge(self, event: Any) -> Failure | bool:
         kind = _field_of(event, "type")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from typing import Literal
 
 import anyio
@@ -15,21 +17,28 @@ import msgspec
 from ..agent import Keeper
 from ..compaction import acompact, preset
 from ..compaction.presets import DEFAULT_PRESET
-from ..errors import CorruptLog, StoreError, UnknownSession
-from ..follow import count_leading_system
+from ..errors import Conflict, CorruptLog, StoreError, UnknownSession
 from ..hooks.events import CompactionEvent
 from ..messages import Json, decode_one
 from ..models.calls import Failure, Model
 from ..sessions import Context, SessionService
 from ..tokens import Usage
-from ..triggers import always
 from .client_sessions import Caller, ClientSession, ClientSessions, MessageList, SessionMatch
-from .context_editing import ContextEdits
-from .protocols import CallKind, RequestBody, has_side_call_prompt, mark_last_block, with_cache_marks
-from .vendor_requests import CompactedContext, CompactionRequest
+from .protocols import CallKind, RequestBody, has_side_call_prompt, with_cache_marks
 
 log = logging.getLogger("holdfast.gateway")
-Outcome = Literal["unchanged", "compacted", "redacted", "recovered", "side_call", "failed", "too_large", "other"]
+Outcome = Literal[
+    "unchanged",
+    "compacted",
+    "continued",
+    "redacted",
+    "recovered",
+    "side_call",
+    "failed",
+    "too_large",
+    "refused",
+    "other",
+]
 PREPARE_SECONDS = 60.0
 """Longest time that a request waits for a compaction; then it is forwarded as it is."""
 _STORE_SECONDS = 10.0
@@ -49,6 +58,9 @@ _SESSION_TRIES = 10
 _RETRY_STORE_SECONDS = 5.0
 """Time in which a store that failed is not asked again: an agent should not wait for it with each request."""
 
+_SCOPE: ContextVar[anyio.CancelScope] = ContextVar("holdfast_gateway_wait")
+"""How long a request waits for the store."""
+
 
 class RewriteDecision(msgspec.Struct):
     """What to forward for one request."""
@@ -58,22 +70,29 @@ class RewriteDecision(msgspec.Struct):
     """The compacted request; None forwards what the client sent."""
     session_id: str = ""
     checkpoint: str = ""
-    """Id of the compaction that is sent; empty for the client's own list."""
+    """Id of the compaction under which the request is sent; empty without one."""
     owner: str = ""
+    reply_id: str = ""
+    """Id of the reply, if a later request may name it."""
+    why: str = ""
+    """Why the decision failed, for the log."""
     tokens_before: int = 0
     tokens_after: int = 0
     conversation: ClientSession | None = None
     given: MessageList | None = None
     summarizer: Model | None = None
     """Writes the summaries of this client, if not the service's model."""
-    compacted: CompactedContext | None = None
-    """The compaction that the client asked for."""
     writing: asyncio.Task[bool] | None = None
     """Writes the new messages to the log, and is true if that succeeded: the request does not wait for it."""
 
     async def written(self) -> bool:
         """Waits until the log has the messages of the request; false if that failed."""
         return self.writing is None or await asyncio.shield(self.writing)
+
+
+def failed(problem: Exception) -> RewriteDecision:
+    """Returns the decision to forward a request as it is, because of a failure."""
+    return RewriteDecision("failed", why=type(problem).__name__)
 
 
 class Rewriter:
@@ -91,40 +110,86 @@ class Rewriter:
         store_seconds: float | None = None,
     ) -> None:
         """`unwritten` is called when a request that was forwarded could not be written."""
-        self._store_seconds = store_seconds
+        self._given_seconds = store_seconds
         self.sessions = sessions
-        self.conversations = ClientSessions(sessions)
-        self._policy = sessions.preset or preset(DEFAULT_PRESET)
-        self._store_failed_until = float("-inf")
+        self.conversations = ClientSessions(sessions, self.waiting)
+        self.policy = sessions.preset or preset(DEFAULT_PRESET)
+        self._store_failed_until = self._answered_at = -math.inf
         self._store_slots = anyio.Semaphore(_STORE_SLOTS)
-        self._on_event = on_event
+        self.on_event = on_event
         self.unwritten = unwritten
         self._running: set[str] = set()
         self.writing: set[asyncio.Task[bool]] = set()
         """Writes of requests that were forwarded first."""
 
+    @property
+    def _store_seconds(self) -> float:
+        return self._given_seconds or _STORE_SECONDS
+
     async def decide(
-        self,
-        body: RequestBody,
-        kind: CallKind,
-        caller: Caller,
-        asked: CompactionRequest | None = None,
-        summarizer: Model | None = None,
+        self, body: RequestBody, kind: CallKind, caller: Caller, summarizer: Model | None = None
     ) -> RewriteDecision:
         """Returns what to forward. Never raises: on any failure, the request as it is."""
+        return await self.guard(lambda: self._decide(body, kind, caller, summarizer))
+
+    async def guard(self, work: Callable[[], Awaitable[RewriteDecision]]) -> RewriteDecision:
+        """Runs a decision, again if its session is deleted meanwhile; a failure forwards the request as it is.
+
+        The store has ten seconds in all, those of a compaction apart.
+        """
         if anyio.current_time() < self._store_failed_until:
-            return RewriteDecision("failed")
+            return RewriteDecision("failed", why="the store has just failed")
         try:
-            with anyio.fail_after(PREPARE_SECONDS):
+            with anyio.fail_after(PREPARE_SECONDS), anyio.CancelScope() as scope:
+                _SCOPE.set(scope)
+                self._wait_for_store(scope)
                 for _ in range(_SESSION_TRIES):
                     try:
-                        return await self._decide(body, kind, caller, asked, summarizer)
+                        return await work()
                     except UnknownSession as gone:  # deleted by another process: what the client sends starts anew
                         self.conversations.forget(gone.session_id or "")
-            return RewriteDecision("failed")
+                raise Conflict("The session was deleted again and again.")
+            raise self._no_answer()
         except Exception as problem:
             self._note_failure("the request is forwarded as it is", problem)
-            return RewriteDecision("failed")
+            return failed(problem)
+
+    def _wait_for_store(self, scope: anyio.CancelScope) -> None:
+        scope.deadline = anyio.current_time() + self._store_seconds
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Lets the request wait for more than the store: a compaction, its own or one that is running, or its turn."""
+        if (scope := _SCOPE.get(None)) is None:
+            yield
+            return
+        scope.deadline = math.inf
+        try:
+            yield
+        finally:
+            self._wait_for_store(scope)
+
+    def _no_answer(self) -> Exception:
+        """Returns the failure of a request whose time is over: that of the store only if it answers nobody."""
+        if anyio.current_time() - self._answered_at < self._store_seconds:
+            return TimeoutError("The request waited too long for the store.")
+        return StoreError(f"The store did not answer in {self._store_seconds:.0f} s.")
+
+    @asynccontextmanager
+    async def _store_slot(self) -> AsyncIterator[None]:
+        """Waits for a turn at the store; that time is not the store's."""
+        with self.waiting():
+            await self._store_slots.acquire()
+        try:
+            if anyio.current_time() < self._store_failed_until:
+                raise TimeoutError("The store has failed for a request before this one.")
+            with anyio.move_on_after(self._store_seconds) as scope:
+                yield
+                self._answered_at = anyio.current_time()
+            if scope.cancelled_caught:
+                raise self._no_answer()
+        finally:
+            self._store_slots.release()
 
     def _note_failure(self, what: str, problem: Exception) -> None:
         if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
@@ -152,6 +217,7 @@ class Rewriter:
         decision = RewriteDecision(
             owner=match.caller.owner,
             session_id=conversation.session_id,
+            checkpoint=size.checkpoint,
             tokens_before=size.tokens,
             tokens_after=size.tokens,
             conversation=conversation,
@@ -165,7 +231,7 @@ class Rewriter:
 
     async def _write_behind(self, match: SessionMatch, body: RequestBody) -> bool:
         try:
-            await self._follow(match, body)
+            await self._write(match, body)
         except UnknownSession as gone:
             self.conversations.forget(gone.session_id or "")
         except Exception as problem:
@@ -177,161 +243,101 @@ class Rewriter:
             match.conversation.size = None
         return False
 
-    async def _follow(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
-        """Writes what is new in a list to the log of its conversation, within the time for the store."""
-        async with self._store_slots:
-            with _store_deadline(self._store_seconds or _STORE_SECONDS):
-                conversation = await self.conversations.follow(match, body)
-                if conversation is not None:
-                    conversation.size = await self.sessions.size(conversation.session_id)
+    async def _write(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
+        """Writes what is new in a list to the log of its conversation."""
+        async with self._store_slot():
+            conversation = await self.conversations.follow(match, body)
+            if conversation is not None:
+                conversation.size = await self.sessions.size(conversation.session_id)
         return conversation
 
     async def _decide(
-        self,
-        body: RequestBody,
-        kind: CallKind,
-        caller: Caller,
-        asked: CompactionRequest | None,
-        summarizer: Model | None,
+        self, body: RequestBody, kind: CallKind, caller: Caller, summarizer: Model | None
     ) -> RewriteDecision:
         if not body.has_all_messages:
             return RewriteDecision("other")
-        returned, now = (None, False) if asked is None else (asked.returned, asked.now)
-        match = None if returned is None else await self.conversations.match_returned(caller, returned)
-        continues = match is not None
-        match = match or await self.conversations.match(caller, body)
-        last, leading = match.given.messages[-1:], match.given.leading_messages
-        own = now or (kind == "generate" and not self._is_side_call(body, match, last, leading))
-        if own and asked is None and (first := await self._forward_first(match, body)) is not None:
+        match = await self.conversations.match(caller, body)
+        if kind != "generate" or self.is_side_call(match, body):
+            return await self.decide_aside(match, body)
+        if (first := await self._forward_first(match, body)) is not None:
             first.summarizer = summarizer
             return first
-        async with self._store_slots:
-            with _store_deadline(self._store_seconds or _STORE_SECONDS):
-                if now and await self.conversations.has_more(match):
-                    return RewriteDecision("other")
-                conversation = None if own else await self.conversations.find(match)
-        if own:
-            conversation = await self._follow(match, body)
-        if conversation is None:
-            return RewriteDecision("unchanged" if own else "side_call")
-        size = conversation.size if own else await self.sessions.size(conversation.session_id)
-        assert size is not None
-        given = match.given
-        decision = RewriteDecision(
-            "unchanged" if own else "side_call",
-            owner=caller.owner,
-            session_id=conversation.session_id,
-            conversation=conversation if own else None,
-            given=given,
-            summarizer=summarizer,
-        )
-        decision.tokens_before = decision.tokens_after = size.tokens
-        context: Context | None = None
-        if own and asked is not None and asked.is_any:
-            context = await self._keeper(body, decision).context()
-            shown = context.messages
-            if asked.is_due(context.tokens, lambda: shown, self._measure(body)):
-                usage = await self._compact_as_asked(conversation.session_id, asked, context, summarizer)
-                context = await self._keeper(body, decision).context()
-                if usage is not None:
-                    decision.compacted = await self._compacted(conversation, given, context, usage)
-            size = await self.sessions.size(conversation.session_id)
-        if own and size.limit is not None and size.tokens > size.limit:
-            context = await self._keeper(body, decision).prepare_step()
-        elif size.is_compacted or continues or conversation.is_redacted:
-            context = context or await self._keeper(body, decision).context()
-        if context is not None and (context.is_compacted or continues or conversation.is_redacted):
-            extra = [] if own else given.after(conversation.log.match(given.given).known)
-            if returned is not None and returned.mark is not None:
-                mark_last_block(context.messages, returned.messages, returned.mark)
-            decision.body = _replace_messages(body, context, given, extra)
-            compacted: Outcome = "compacted" if context.is_compacted or continues else "redacted"
-            decision.outcome = compacted if own else "side_call"
-            decision.checkpoint = context.checkpoint
-            decision.tokens_after = context.tokens
-            decision.tokens_before = _estimate_before(body, decision)
-        if own:
-            conversation.sent_after = size.checkpoint if context is None else context.checkpoint
+        decision = await self.follow(match, body, summarizer)
+        await self.replace(body, decision)
         return decision
 
-    def _is_side_call(
-        self, body: RequestBody, match: SessionMatch, last: Sequence[Json], leading: Sequence[Json]
-    ) -> bool:
+    def is_side_call(self, match: SessionMatch, body: RequestBody) -> bool:
         """Whether a client asks for a title or a summary of its own: by its prompt, or by the form of the request."""
+        last, leading = match.given.messages[-1:], match.given.leading_messages
         return self.conversations.has_side_call_form(match, body) or has_side_call_prompt(body, last, leading)
 
-    # -- compactions that clients ask for -----------------------------------------------------------------
+    async def decide_aside(self, match: SessionMatch, body: RequestBody, *, continues: bool = False) -> RewriteDecision:
+        """Decides about a request that is about a conversation and no part of it: nothing is written."""
+        async with self._store_slot():
+            conversation = await self.conversations.find(match)
+        decision = RewriteDecision("side_call", given=match.given)
+        if conversation is None:
+            return decision
+        size = await self.sessions.size(conversation.session_id)
+        decision.session_id, decision.owner = conversation.session_id, match.caller.owner
+        decision.tokens_before = decision.tokens_after = size.tokens
+        if size.is_compacted or continues or conversation.is_redacted:
+            context = await self.keeper(body, decision).context()
+            extra = match.given.after(conversation.log.match(match.given.given).known)
+            self._show(body, decision, context, extra)
+        return decision
 
-    async def _compact_as_asked(
+    async def follow(self, match: SessionMatch, body: RequestBody, summarizer: Model | None) -> RewriteDecision:
+        """Writes what is new in a list to its session; decides to forward it as it is."""
+        conversation = await self._write(match, body)
+        if conversation is None:
+            return RewriteDecision()
+        return RewriteDecision(
+            owner=match.caller.owner,
+            session_id=conversation.session_id,
+            conversation=conversation,
+            given=match.given,
+            summarizer=summarizer,
+        )
+
+    async def replace(
         self,
-        session_id: str,
-        asked: CompactionRequest,
-        context: Context,
-        summarizer: Model | None,
-    ) -> Usage | None:
-        """Compacts a session; returns the summarizer's usage, or None if a threshold was exceeded to no avail."""
-        window = (await self.sessions.size(session_id)).window or context.tokens
-        budget = max(1, min(context.tokens, window, asked.threshold or window))
-        result = await self.sessions.compact(
-            session_id,
-            always if asked.now else lambda request: True,
-            on_conflict="rebase",
-            preset=self._policy,
-            budget=budget,
-            instructions=asked.instructions,
-            summarizer=summarizer or self.sessions.model,
-        )
-        if not asked.now and result.tokens_after >= result.tokens_before:
-            return None
-        return Usage() if result.cost is None else result.cost.usage
+        body: RequestBody,
+        decision: RewriteDecision,
+        *,
+        continues: bool = False,
+        mark: Callable[[list[Json]], object] = lambda messages: None,
+    ) -> None:
+        """Decides to forward the session's context where it differs from the client's list, or if that `continues` it.
 
-    async def _compacted(
-        self, conversation: ClientSession, given: MessageList, context: Context, usage: Usage
-    ) -> CompactedContext:
-        newest = await self.sessions.events(conversation.session_id, kind="compaction", last=1)
-        return CompactedContext(
-            context.messages,
-            context.tokens,
-            usage,
-            session=conversation.session_id,
-            last=conversation.log.ids[-1],
-            checkpoint=newest[0].id if newest else "",
-        )
+        Compacts before, if no room is left for the reply. `mark` sets marks on the messages.
+        """
+        if (conversation := decision.conversation) is None:
+            return
+        size = conversation.size or await self.sessions.size(conversation.session_id)
+        decision.tokens_before = decision.tokens_after = size.tokens
+        context: Context | None = None
+        is_another = continues or conversation.is_redacted
+        if size.limit is not None and size.tokens > size.limit:
+            with self.waiting():
+                context = await self.keeper(body, decision).prepare_step()
+        elif size.is_compacted or is_another:
+            context = await self.keeper(body, decision).context()
+        if context is not None and (context.is_compacted or is_another):
+            mark(context.messages)
+            decision.outcome = "compacted" if context.is_compacted or continues else "redacted"
+            self._show(body, decision, context)
+        decision.checkpoint = conversation.sent_after = size.checkpoint if context is None else context.checkpoint
 
-    async def compact_list(self, body: RequestBody, asked: CompactionRequest) -> CompactedContext:
-        """Compacts the messages of a request without a session."""
-        messages: list[Json] = msgspec.json.decode(body.messages)
-        messages = messages[count_leading_system(messages) :]
-        measure = self._measure(body)
-        window = self._window(body.model)
-        budget = max(1, min(window, sum(map(measure, messages))))
-        result = await acompact(
-            messages,
-            budget=budget,
-            preset=self._policy.changed(window=window),
-            format=body.protocol.format,
-            system=body.system,
-            tools=body.value("tools"),
-            trigger=always,
-            summarizer=self.sessions.model,
-            instructions=asked.instructions,
-        )
-        usage = Usage() if result.cost is None else result.cost.usage
-        return CompactedContext(list(result.messages), result.tokens_after, usage)
+    def _show(self, body: RequestBody, decision: RewriteDecision, context: Context, extra: Sequence[Json] = ()) -> None:
+        assert decision.given is not None
+        decision.body = _replace_messages(body, context, decision.given, extra)
+        decision.checkpoint = context.checkpoint
+        decision.tokens_after = context.tokens
+        decision.tokens_before = _estimate_before(body, decision)
 
-    def apply_edits(self, body: RequestBody, edits: ContextEdits, decision: RewriteDecision) -> list[Json]:
-        """Clears from the forwarded request what its edits name; returns the edits that were applied."""
-        forwarded = body if decision.body is None else RequestBody(body.protocol, decision.body)
-        messages: list[Json] = msgspec.json.decode(forwarded.messages)
-        measure = self._measure(body)
-        tokens = decision.tokens_after or sum(map(measure, messages))
-        edited, applied = edits.apply(messages, tokens, measure)
-        if applied:
-            decision.body = body.with_messages(msgspec.json.encode(edited))
-            decision.tokens_after = tokens - sum(edit["cleared_input_tokens"] for edit in applied)
-        return applied
-
-    def _measure(self, body: RequestBody) -> Callable[[Json], int]:
+    def measure(self, body: RequestBody) -> Callable[[Json], int]:
+        """Returns an estimate of the tokens of a message."""
         estimator, format = self.sessions.estimator, body.protocol.format
         return lambda message: estimator.tokens(estimator.measure(decode_one(message, format)))
 
@@ -357,12 +363,12 @@ class Rewriter:
     async def _recover_session(
         self, body: RequestBody, decision: RewriteDecision, failure: Failure
     ) -> RewriteDecision | None:
-        recovery = await self._keeper(body, decision).on_overflow(failure)
+        recovery = await self.keeper(body, decision).on_overflow(failure)
         if recovery.context is None or decision.conversation is None or decision.given is None:
             log.warning("a request that is too long cannot be recovered: %s", recovery.why)
             return None
         decision.conversation.sent_after = recovery.context.checkpoint
-        smaller = _replace_messages(body, recovery.context, decision.given, [])
+        smaller = _replace_messages(body, recovery.context, decision.given)
         return msgspec.structs.replace(
             decision,
             outcome="recovered",
@@ -377,7 +383,7 @@ class Rewriter:
         """Compacts the list alone: the store cannot be used, or the call belongs to no session."""
         if not body.has_all_messages:
             return None
-        window = self._window(body.model)
+        window = self.window(body.model)
         if failure.window:
             self.sessions.stated.note(body.model, learned=failure.window)
             window = failure.window
@@ -410,13 +416,13 @@ class Rewriter:
         self._running.add(conversation.session_id)
         try:
             version = conversation.version
-            with _store_deadline(self._store_seconds or _STORE_SECONDS):
+            async with self._store_slot():
                 is_due = await self.sessions.due(conversation.session_id)
             if not is_due:
                 conversation.not_due_at = version
             else:
                 with anyio.fail_after(_BACKGROUND_SECONDS):
-                    await self._keeper(body, decision).compact_if_due()
+                    await self.keeper(body, decision).compact_if_due()
         except UnknownSession:
             self.conversations.forget(conversation.session_id)
         except Exception as problem:
@@ -424,29 +430,21 @@ class Rewriter:
         finally:
             self._running.discard(conversation.session_id)
 
-    def _window(self, model: str) -> int:
+    def window(self, model: str) -> int:
         """Returns the window of a model, for a request without a session."""
         facts = self.sessions.stated.of(model)
-        window = facts.window(self.sessions.window or self._policy.window, self._policy.usual_window)
-        return self._policy.usual_window if window is None else window.tokens
+        window = facts.window(self.sessions.window or self.policy.window, self.policy.usual_window)
+        return self.policy.usual_window if window is None else window.tokens
 
-    def _keeper(self, body: RequestBody, decision: RewriteDecision) -> Keeper:
+    def keeper(self, body: RequestBody, decision: RewriteDecision) -> Keeper:
+        """Returns the keeper of a request's session."""
         return Keeper(
             self.sessions,
             decision.session_id,
             summarizer=decision.summarizer or self.sessions.model,
             format=body.protocol.format,
-            listen=lambda event: self._on_event(event, decision.owner),
+            listen=lambda event: self.on_event(event, decision.owner),
         )
-
-
-@contextmanager
-def _store_deadline(seconds: float) -> Iterator[None]:
-    try:
-        with anyio.fail_after(seconds):
-            yield
-    except TimeoutError:
-        raise StoreError(f"The store did not answer in {seconds:.0f} s.") from None
 
 
 def _estimate_before(body: RequestBody, decision: RewriteDecision) -> int:
@@ -455,6 +453,6 @@ def _estimate_before(body: RequestBody, decision: RewriteDecision) -> int:
     return round(decision.tokens_after * max(1.0, len(body.raw) / len(decision.body)))
 
 
-def _replace_messages(body: RequestBody, context: Context, given: MessageList, extra: list[Json]) -> bytes:
+def _replace_messages(body: RequestBody, context: Context, given: MessageList, extra: Sequence[Json] = ()) -> bytes:
     shown = with_cache_marks([*context.messages, *extra], given.messages)
     return body.with_messages(msgspec.json.encode([*given.leading_messages, *shown]))

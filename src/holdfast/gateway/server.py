@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+import socket
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -14,8 +15,8 @@ import msgspec
 
 from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.access_keys import is_loopback, owner_of
-from ..io.http_client import UpstreamFailure, UpstreamReply
-from ..io.http_messages import BodyTooLarge
+from ..io.http_client import UpstreamFailure, UpstreamReply, length_of
+from ..io.http_messages import BodyTooLarge, Pieces
 from ..io.http_server import HttpReply, HttpRequest, HttpServer
 from ..io.prometheus import CONTENT_TYPE
 from ..io.text import MAX_LINE, sanitize_line
@@ -23,6 +24,7 @@ from ..models import scrub
 from ..models.overflow import is_doubtful_overflow
 from ..sessions import SessionService
 from .alternation import Alternation
+from .answers import Answer
 from .browsers import cors_headers, host_of, is_foreign_page, is_preflight
 from .client_keys import keys_in, provider_key
 from .decisions import DecisionOptions, Decisions, GatewayCall
@@ -33,12 +35,9 @@ from .protocols import RequestBody, WireProtocol, find_protocol, header_key, is_
 from .recall import MAX_LOOKUPS, answer_lookups, offer_recall
 from .replies import ModelListReader, ReplyReader, decode_body
 from .rewriting import RewriteDecision
-from .sealed_items import new_item_key
 from .status_page import read_status, status_reply
 from .tracing import RequestTracer
 from .upstream import HEADER_PREFIX, Upstream, begin_reply, check_target, copy_reply, open_reply
-from .vendor_compaction import EditedReply, VendorDecision, refused_reply, upstream_headers
-from .vendor_requests import ProtocolRefusal
 
 log = logging.getLogger("holdfast.gateway")
 _OWN_PATHS = ("/", "/healthz", "/readyz", "/metrics")
@@ -53,7 +52,7 @@ class Gateway:
         self._origins = frozenset(map(str.lower, options.allowed_origins))
         self.metrics = GatewayMetrics()
         self.sessions = sessions
-        keys = options.item_keys or (new_item_key(),)
+        keys = options.item_keys or (secrets.token_urlsafe(),)
         how = DecisionOptions(keys, options.native, options.max_body)
         self._decisions = Decisions(sessions, how, self.metrics.count_compaction, self._count_unwritten)
         self._large = LargeRequests(options.open_sessions, how, self.metrics.count_compaction)
@@ -65,11 +64,19 @@ class Gateway:
 
     # -- life ------------------------------------------------------------------------------------------
 
-    async def run(self, stop: anyio.Event, on_start: Callable[[int], object] = lambda port: None) -> None:
-        """Serves until `stop` is set; running requests then have the drain time to finish."""
+    async def run(
+        self,
+        stop: anyio.Event,
+        on_start: Callable[[int], object] = lambda port: None,
+        listening: socket.socket | None = None,
+    ) -> None:
+        """Serves until `stop` is set; running requests then have the drain time to finish.
+
+        `listening` is a socket from which other processes accept connections, too.
+        """
         server = HttpServer(self._handle, self._error, idle_seconds=self.options.header_timeout)
         try:
-            port = await server.start(self.options.host, self.options.port)
+            port = await server.start(self.options.host, self.options.port, listening)
         except OSError as problem:
             place = f"{self.options.host}:{self.options.port}"
             raise InvalidInput(f"Cannot listen on {place} ({problem.strerror}): name another --port.") from None
@@ -152,10 +159,10 @@ class Gateway:
         try:
             check_target(request, self.options.keys)
             return await self._forward(request, owner)
-        except InvalidInput as problem:
-            return self._error(400, "invalid_request", str(problem))
         except BodyTooLarge:
             return self._error(413, "too_large", f"The request is larger than {self.options.max_body:,} bytes.")
+        except InvalidInput as problem:
+            return self._error(400, "invalid_request", str(problem))
         except TimeoutError:
             return self._error(504, "upstream_timeout", "The upstream or the client took too long.")
         except UpstreamFailure as problem:
@@ -191,48 +198,45 @@ class Gateway:
             return None
         protocol = found[0]
         async with asyncio.timeout(self.options.read_timeout):
-            raw = await request.body.read(self.options.max_body)
+            sent = await request.body.read_pieces(self.options.max_body)
         started = time.perf_counter()
-        try:
-            call = self._model_call(request, raw, protocol, owner)
-            answer = await self._decide(call)
-        except ProtocolRefusal as refusal:
-            self.metrics.failures["refused"] += 1
-            return refused_reply(refusal)
+        answer = await self._decide(request, sent, protocol, owner)
         decision = answer.decision
         added = time.perf_counter() - started
         saved = decision.tokens_before - decision.tokens_after
         self.metrics.count_request(protocol.format, decision.outcome, added, saved, owner)
-        if decision.outcome in ("failed", "too_large"):
-            self.metrics.failures["decision"] += 1
+        if decision.outcome in ("failed", "too_large", "refused"):
+            self.metrics.failures["refused" if decision.outcome == "refused" else "decision"] += 1
         if answer.reply is not None:
             answer.reply.headers |= _decision_headers(decision)
             return answer.reply
-        offers_recall = self.options.recall and answer.editor is None and decision.conversation is not None
+        offers_recall = self.options.recall and answer.edit is None and decision.conversation is not None
         is_offered = offers_recall and decision.body is not None
         if is_offered and await self._exchange_with_recall(request, protocol, answer, owner):
             return None
-        await self._exchange(request, raw, protocol, answer, owner)
+        await self._exchange(request, sent, protocol, answer, owner)
         return None
 
-    def _model_call(self, request: HttpRequest, raw: bytes, protocol: WireProtocol, owner: str) -> GatewayCall:
-        call = GatewayCall(
-            raw, request.headers.get("Content-Encoding"), request.path, owner, header_key(request.headers)
-        )
+    async def _decide(self, request: HttpRequest, sent: Pieces, protocol: WireProtocol, owner: str) -> Answer:
+        """Decides about a request; in a process of its own if it is large, or would be if it was unpacked."""
+        encoding = request.headers.get("Content-Encoding")
+        call = GatewayCall(b"", encoding, request.path, owner, header_key(request.headers))
         if self.options.summarize_with_client_model:
             call.upstream = self.options.upstream_for(protocol.format)
             call.provider_key = self.options.upstream_key or provider_key(request.headers, self.options.keys)
-        return call
-
-    async def _decide(self, call: GatewayCall) -> VendorDecision:
-        """Decides about a request, if it is large in a process of its own."""
-        with suppress(InvalidInput):
-            await self._decisions.unpack(call)
-        is_large = len(call.raw) > LARGE_BYTES
-        return await (self._large if is_large else self._decisions).decide(call)
+        if sum(map(len, sent)) > LARGE_BYTES:
+            return await self._large.decide(call, sent)
+        call.raw = b"".join(sent)
+        try:
+            call.unpack(LARGE_BYTES)
+        except BodyTooLarge:
+            return await self._large.decide(call, sent)
+        except InvalidInput:
+            return Answer(RewriteDecision("other"))  # the upstream says what is wrong with it
+        return await self._decisions.decide(call)
 
     async def _exchange(
-        self, request: HttpRequest, raw: bytes, protocol: WireProtocol, answer: VendorDecision, owner: str
+        self, request: HttpRequest, sent: Pieces, protocol: WireProtocol, answer: Answer, owner: str
     ) -> None:
         """Sends the request, and the reply to the client.
 
@@ -240,19 +244,20 @@ class Gateway:
         """
         decided_by = self._large if answer.number else self._decisions
         body, shrunk = answer.body, False
-        forwarded = body.encode() if body is not None and body.is_changed else raw
-        is_changed = forwarded is not raw or (answer.number and answer.decision.body is not None)
-        ours = is_changed and not self.options.native
-        headers = upstream_headers(request.headers, edited=answer.editor is not None) if ours else {}
+        changed = body.encode() if body is not None and body.is_changed else None
+        headers = {} if answer.headers is None else answer.headers(request.headers)
         while True:
             decision = answer.decision
-            content = self._alternation.shape(body, forwarded if decision.body is None else decision.body)
-            rewritten = content is not raw
+            content: bytes | Pieces | None = answer.pieces
+            if content is None:
+                content = self._alternation.shape(body, changed if decision.body is None else decision.body)
+            rewritten = content is not None
+            content = content or sent
             async with self._upstream.send(
                 request, protocol.format, content, rewritten=rewritten, changed=headers
             ) as response:
                 opening, failure = await open_reply(response, protocol)
-                if failure is not None and is_doubtful_overflow(failure, len(content)):
+                if failure is not None and is_doubtful_overflow(failure, length_of(content) or 0):
                     failure = None
                 if failure is not None and not shrunk:
                     shrunk = True
@@ -263,13 +268,16 @@ class Gateway:
                         self.metrics.count_recovery(protocol.format, saved, owner)
                         continue
                 encoding = response.headers.get("Content-Encoding")
-                if self._alternation.learn(body, response.status, b"".join(opening), encoding):
+                if response.status >= 400 and (
+                    self._alternation.learn(body, response.status, read := b"".join(opening), encoding)
+                    or self._decisions.without_store(answer, response.status, read, encoding)
+                ):
                     continue
                 await self._reply(request, response, opening, protocol, answer, owner)
                 return
 
     async def _exchange_with_recall(
-        self, request: HttpRequest, protocol: WireProtocol, answer: VendorDecision, owner: str
+        self, request: HttpRequest, protocol: WireProtocol, answer: Answer, owner: str
     ) -> bool:
         """Answers lookups of the model, and sends its first reply without one to the client; False if there is none."""
         decision = answer.decision
@@ -277,7 +285,8 @@ class Gateway:
         for _ in range(MAX_LOOKUPS):
             if body is None:
                 break
-            content = self._alternation.shape(body, body.encode())
+            content = body.encode()
+            content = self._alternation.shape(body, content) or content
             async with self._upstream.send(request, protocol.format, content, rewritten=True) as response:
                 read = await response.content.read(self.options.max_body)
                 if response.status >= 400:
@@ -300,24 +309,30 @@ class Gateway:
         response: UpstreamReply,
         opening: list[bytes],
         protocol: WireProtocol,
-        answer: VendorDecision,
+        answer: Answer,
         owner: str,
     ) -> None:
-        decision, editor = answer.decision, answer.editor
+        decision = answer.decision
         kind, encoding = (response.headers.get(name) for name in ("Content-Type", "Content-Encoding"))
-        reader = ReplyReader(protocol, kind, encoding)
-        edited = EditedReply(editor, kind, encoding) if editor is not None and response.status < 400 else None
+        reader = ReplyReader(protocol, kind, encoding, lambda reply: self._decisions.note_reply(answer, reply))
+        edited = answer.edit(kind, encoding) if answer.edit is not None and response.status < 400 else None
         headers = _decision_headers(decision)
         request.facts = {"format": protocol.format, "owner": owner} | {
             name.removeprefix(HEADER_PREFIX): value for name, value in headers.items()
         }
+        if decision.why:
+            request.facts["why"] = decision.why
         begin_reply(request, response, {**headers, **cors_headers(request, self._origins)}, edited=edited is not None)
-        if not await copy_reply(request, response, opening, reader.feed, edited, decision.written):
+
+        async def before_end() -> None:
+            reader.finish()
+            await decision.written()
+
+        if not await copy_reply(request, response, opening, reader.feed, edited, before_end):
             self.metrics.failures["stream_broken"] += 1
-        usage = reader.finish()
-        self.metrics.count_usage(usage)
+        self.metrics.count_usage(reader.usage)
         if response.status < 400:
-            self._start_task((self._large if answer.number else self._decisions).finish(answer, usage))
+            self._start_task((self._large if answer.number else self._decisions).finish(answer, reader.usage))
 
     async def _pass(self, request: HttpRequest) -> None:
         """Forwards a request that is no model call."""
@@ -336,7 +351,7 @@ class Gateway:
     async def _answer(self, request: HttpRequest, owner: str) -> HttpReply:
         path = request.path
         if path == "/metrics":
-            return HttpReply(200, self.metrics.render().encode(), {"Content-Type": CONTENT_TYPE})
+            return HttpReply(200, self.metrics.render(self.options.worker).encode(), {"Content-Type": CONTENT_TYPE})
         if path == "/healthz":
             return HttpReply.json({"status": "stopping" if self._draining else "ok"})
         problem = await self._store_problem()

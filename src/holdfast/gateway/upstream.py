@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ..errors import InvalidInput
 from ..io.access_keys import has_key
-from ..io.http_client import Body, HttpConnections, Route, UpstreamFailure, UpstreamReply, find_route
+from ..io.http_client import Body, HttpConnections, Route, UpstreamFailure, UpstreamReply, find_route, length_of
 from ..io.http_messages import BodyStream, HeaderLines, join_head
 from ..io.http_server import HttpRequest
 from ..models.calls import Failure
@@ -20,7 +20,7 @@ from .protocols import WireProtocol
 from .replies import StreamOpening, refused_as_too_long
 
 if TYPE_CHECKING:
-    from .vendor_compaction import EditedReply
+    from .answers import ReplyEdit
 
 HEADER_PREFIX = "x-holdfast-"
 _HOP_BY_HOP = frozenset(
@@ -103,7 +103,8 @@ class Upstream:
         dropped = _HOP_BY_HOP | _connection_options(request.headers.lines) | {name.encode() for name in changed}
         if rewritten:
             dropped |= {b"content-encoding", b"content-md5", b"digest"}
-        length = str(len(body)).encode() if isinstance(body, bytes) else None
+        size = length_of(body)
+        length = None if size is None else str(size).encode()
         headers: list[tuple[bytes, bytes]] = []
         has_length, host = False, route.authority.encode()
         has_provider_key = has_key_parameter(target.partition("?")[2])
@@ -193,7 +194,7 @@ async def copy_reply(
     reply: UpstreamReply,
     opening: list[bytes],
     on_chunk: Callable[[bytes], None] = lambda chunk: None,
-    edited: EditedReply | None = None,
+    edited: ReplyEdit | None = None,
     before_end: Callable[[], Awaitable[object]] | None = None,
 ) -> bool:
     """Copies the reply as it arrives; one that breaks off upstream breaks off for the client, too, and is False.
@@ -219,10 +220,10 @@ async def copy_reply(
     except (UpstreamFailure, TimeoutError):
         request.abort()
         return False
-    if before_end is not None:
-        await before_end()
     if chunk:
         on_chunk(chunk)
+    if before_end is not None:
+        await before_end()
     rest = chunk if edited is None else edited.feed(chunk) + edited.finish()
     await request.finish(rest)
     return True

@@ -12,11 +12,11 @@ from urllib.request import getproxies, proxy_bypass
 import httptools
 
 from .access_keys import is_loopback
-from .http_messages import BodyStream, HeaderLines, Headers, join_head
+from .http_messages import BodyStream, HeaderLines, Headers, Pieces, join_head
 
-Body = bytes | BodyStream | None
-_PIECE = 2**20
-"""Bytes of a body that are written at once."""
+Body = bytes | Pieces | BodyStream | None
+_PIECE = 2**18
+"""Bytes of a body that are written at once, with its head."""
 _IDLE_SECONDS = 15.0
 """How long an unused connection is kept: upstreams close theirs after a minute and more."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -83,6 +83,11 @@ def find_route(address: str) -> Route:
 
 def _port_of(parts: SplitResult) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def length_of(body: Body) -> int | None:
+    """Returns the number of bytes of a body; None if it still arrives, or there is none."""
+    return sum(map(len, body)) if isinstance(body, list) else len(body) if isinstance(body, bytes) else None
 
 
 class UpstreamReply:
@@ -234,7 +239,9 @@ class UpstreamConnection(asyncio.Protocol):
         self._last_bytes = self._loop.time()
         if self._watch is None:
             self._watch = self._loop.call_later(self._idle_seconds, self._check_silence)
-        if isinstance(body, BodyStream) or (body is not None and len(body) > _PIECE):
+        if isinstance(body, list) and sum(map(len, body)) <= _PIECE:
+            body = b"".join(body)
+        if isinstance(body, BodyStream | list):
             self._transport.write(head)
             self._sender = self._loop.create_task(
                 self._send(body, is_chunked=b"\r\nTransfer-Encoding: chunked" in head)
@@ -257,11 +264,11 @@ class UpstreamConnection(asyncio.Protocol):
         transport = await self._loop.start_tls(self._transport, self, context, server_hostname=self.route.host)
         self._transport = cast("asyncio.Transport", transport)  # those of uvloop are of another class
 
-    async def _send(self, body: bytes | BodyStream, *, is_chunked: bool) -> None:
-        if isinstance(body, bytes):
-            view = memoryview(body)
-            for start in range(0, len(body), _PIECE):
-                await self._write(view[start : start + _PIECE])
+    async def _send(self, body: Pieces | BodyStream, *, is_chunked: bool) -> None:
+        if isinstance(body, list):
+            for piece in body:
+                await self._write(piece)
+                await asyncio.sleep(0)  # the upstream may take them all as fast as they come
             return
         while True:
             async with asyncio.timeout(self._idle_seconds):
@@ -273,7 +280,7 @@ class UpstreamConnection(asyncio.Protocol):
             if not chunk:
                 return
 
-    async def _write(self, data: bytes | memoryview) -> None:
+    async def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
         if self._drained is not None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from ..errors import InvalidInput
+
 HeaderLines = Sequence[tuple[bytes, bytes]]
+Pieces = list[bytes]
+"""A body as it arrived: joining a large one would stop the event loop."""
 _MOST_WAITING = 2**18
 """Bytes of a body that wait to be read before its sender is paused."""
 
@@ -38,7 +42,7 @@ class Headers:
         return ((name, values[0]) for name, values in self._values.items())
 
 
-class BodyTooLarge(Exception):
+class BodyTooLarge(InvalidInput):
     """A body that is longer than its reader takes."""
 
 
@@ -113,13 +117,17 @@ class BodyStream:
 
     async def read(self, limit: int) -> bytes:
         """Returns the whole body; raises BodyTooLarge if it is longer than `limit`."""
-        chunks, size = list[bytes](), 0
-        while chunk := await self.read_any():
-            chunks.append(chunk)
-            size += len(chunk)
+        return b"".join(await self.read_pieces(limit))
+
+    async def read_pieces(self, limit: int) -> Pieces:
+        """As `read`, in the pieces that arrived."""
+        pieces, size = Pieces(), 0
+        while piece := await self.read_any():
+            pieces.append(piece)
+            size += len(piece)
             if size > limit:
-                raise BodyTooLarge
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+                raise BodyTooLarge(f"The body is larger than {limit:,} bytes.")
+        return pieces
 
 
 def join_head(first: str, lines: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import formatdate
@@ -50,7 +51,7 @@ class HttpRequest:
         self.body = BodyStream(connection.hold)
         self.has_body = "Content-Length" in headers or "Transfer-Encoding" in headers
         self.keeps_alive = True
-        self.facts: Mapping[str, str] = {}
+        self.facts: dict[str, str] = {}
         """What the log says of the request, without its content."""
         self.status = 0
         """Status of the reply that was begun."""
@@ -124,10 +125,11 @@ class HttpServer:
         self.is_draining = False
         self._server: asyncio.Server | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listens on an address; returns its port."""
+    async def start(self, host: str, port: int, listening: socket.socket | None = None) -> int:
+        """Listens on an address, or on a socket that other processes have, too; returns the port."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), host, port, backlog=1_024)
+        place: dict[str, Any] = {"host": host, "port": port} if listening is None else {"sock": listening}
+        self._server = await loop.create_server(lambda: _Connection(self), backlog=1_024, **place)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 

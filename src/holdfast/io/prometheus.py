@@ -34,13 +34,15 @@ def labelled(label: str, counts: Mapping[str, float]) -> tuple[Sample, ...]:
     return tuple(Sample(count, {label: name}) for name, count in sorted(counts.items()))
 
 
-def render_metrics(metrics: Iterable[Metric]) -> str:
-    """Returns the metrics as text; every name begins with `holdfast_`."""
+def render_metrics(metrics: Iterable[Metric], common: Mapping[str, str] = {}) -> str:
+    """Returns the metrics as text, with common labels; every name begins with `holdfast_`."""
     lines: list[str] = []
     for metric in metrics:
         name = f"holdfast_{metric.name}"
         lines += [f"# HELP {name} {metric.about}", f"# TYPE {name} {metric.kind}"]
         for sample in metric.samples:
-            labels = ",".join(f'{key}="{value.translate(_ESCAPES)}"' for key, value in sample.labels.items())
+            labels = ",".join(
+                f'{key}="{value.translate(_ESCAPES)}"' for key, value in {**common, **sample.labels}.items()
+            )
             lines.append(f"{name}{sample.suffix}{f'{{{labels}}}' if labels else ''} {sample.value}")
     return "\n".join(lines) + "\n"

@@ -69,6 +69,8 @@ class PageLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """Score per character when it was selected."""
     names: tuple[str, ...] = ()
     """Names in it, by the chance that a later step needs them."""
+    named_in: tuple[int, str] | None = None
+    """The newest other call that has the first of its names: number of its message, and its tool."""
 
 
 class LeftOutLine(msgspec.Struct, frozen=True):

@@ -161,6 +161,8 @@ class BlockingSessionService:
     context_at = _blocking(SessionService.context_at)
     explain = _blocking(SessionService.explain)
     preview = _blocking(SessionService.preview)
+    estimate = _blocking(SessionService.estimate)
+    preview_undo = _blocking(SessionService.preview_undo)
     events = _blocking(SessionService.events)
     waiting = _blocking(SessionService.waiting)
     size = _blocking(SessionService.size)

@@ -6,6 +6,7 @@ stored byte for byte. Nothing is written.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -21,7 +22,7 @@ from ..context.events import Event, EventKind, LaneTip
 from ..context.references import reference
 from ..errors import HoldfastError, InvalidInput, Outcome
 from ..ledger import PageExplanation, PageLine, is_ledger_page, page_lines
-from ..messages import Drop, Edit, Message, is_framed, strip_frame
+from ..messages import Drop, Edit, Message, ToolCall, is_framed, strip_frame
 from ..messages.json_text import decodable
 from ..strategies import KeepLedger
 from ..strategies.ledger import ExplainedLedger
@@ -36,6 +37,8 @@ from .live import LiveSession
 
 Fate = Literal["kept", "shown", "edited", "archived", "replaced"]
 """`shown`: visible as something else, such as a quoted pin; `replaced`: an earlier note that the new one supersedes."""
+_MAX_SEARCHED = 2_000
+"""Newest messages whose calls are searched for the names of lines."""
 _HEAD_RULES = {
     "system": "system messages stay",
     "pin": "it is pinned",
@@ -92,11 +95,24 @@ class CompactionPreview(msgspec.Struct, frozen=True, omit_defaults=True):
     kept: tuple[int, ...] = ()
     """Seqs of the events that would stay visible, edited ones included."""
     archived: tuple[int, ...] = ()
+    lines: int = 0
+    """Lines of the archived messages."""
     edited: tuple[int, ...] = ()
     page: str = ""
     """The notes that would be shown instead of archived events."""
     remarks: tuple[str, ...] = ()
     cost: Cost | None = None
+
+
+class CompactionEstimate(msgspec.Struct, frozen=True):
+    """The first figures of a compaction, from sizes alone: what it aims at, and what it can keep as it is."""
+
+    tokens_before: int
+    tokens_after: int
+    """What it compacts down to."""
+    kept: int
+    """Newest messages that fit into that, if there were no notes."""
+    archived: int
 
 
 async def explain_compaction(live: LiveSession, event_id: str) -> Explanation:
@@ -106,8 +122,10 @@ async def explain_compaction(live: LiveSession, event_id: str) -> Explanation:
         raise InvalidInput(f"{reference(event)} is a {event.kind}, not a compaction: name a compaction event.")
     stored = msgspec.convert(event.body, Checkpoint)
     again = await _recompute(live, event, stored)
-    lines = again.page.lines or tuple(_note_lines(stored))
-    page = msgspec.structs.replace(again.page, lines=lines)
+    lines = _with_calls(again.view, again.page.lines or tuple(_note_lines(stored)))
+    page = msgspec.structs.replace(
+        again.page, lines=lines, result_lines=_with_calls(again.view, again.page.result_lines)
+    )
     return Explanation(
         event.id,
         event.seq,
@@ -143,11 +161,29 @@ async def preview_compaction(live: LiveSession, view: View, policy: Policy, wind
         plan.fallback,
         _distinct(seq for index, seq in enumerate(seqs) if index not in gone),
         _distinct(seq for index, seq in enumerate(seqs) if index in gone and index not in plan.superseded),
+        sum(_line_count(view.messages[index]) for index in gone - plan.superseded),
         _distinct(seqs[index] for index in sorted(plan.edited)),
         "\n\n".join(map(_note_text, notes)),
         decision.remarks,
         run.cost(decision),
     )
+
+
+def estimate_compaction(view: View, seq: int, policy: Policy, window: Window | None) -> CompactionEstimate:
+    """Estimates a compaction of the live messages up to a seq; takes no longer for many of them."""
+    bounds, _ = policy.request(view, window)
+    ends, newest = view.token_sums.cumulative, view.token_sums.cumulative[-1]
+    count = bisect_right(view.ids, seq, key=lambda id: view.events[id].seq if id in view.events else 0)
+    tokens, least = view.tokens_with(ends[count] - newest), view.tokens_with(-newest)
+    target = bounds.target if bounds.target is not None and bounds.target < tokens else least + (tokens - least) // 2
+    sizes = range(count)
+    first = bisect_left(sizes, -target, key=lambda index: -view.tokens_with(ends[count] - ends[index] - newest))
+    return CompactionEstimate(tokens, target, count - first, first)
+
+
+def _line_count(message: Message) -> int:
+    texts = (message.text, *(result.text for result in message.results))
+    return sum(text.count("\n") + 1 for text in texts if text)
 
 
 def _distinct(seqs: Iterable[int]) -> tuple[int, ...]:
@@ -277,6 +313,29 @@ def _note_lines(stored: Checkpoint) -> Iterator[PageLine]:
         if item.kind == "note" and item.message is not None:
             writer = "" if is_ledger_page(item.message) else f"written by {_writer(stored)}"
             yield from page_lines(_note_text(item.message), writer)
+
+
+def _with_calls(view: View, lines: tuple[PageLine, ...]) -> tuple[PageLine, ...]:
+    """Adds to each line the newest other call that has its most needed name: what it is needed for."""
+    wanted: dict[str, set[int]] = {}
+    for line in lines:
+        if line.names:
+            wanted.setdefault(line.names[0], set()).update(line.sources)
+    found: dict[str, tuple[int, str]] = {}
+    newest = reversed(list(zip(view.ids, view.messages, strict=True))[-_MAX_SEARCHED:])
+    for id, message in newest:
+        for call in (part for part in message.parts if isinstance(part, ToolCall)):
+            event, text = view.events.get(id), call.arguments_text
+            for name in [name for name in wanted if name in text]:
+                if event is not None and event.seq not in wanted[name]:
+                    found[name] = event.seq, call.name
+                    del wanted[name]
+    return tuple(
+        msgspec.structs.replace(line, named_in=found[line.names[0]])
+        if line.names and line.names[0] in found and found[line.names[0]][0] not in line.sources
+        else line
+        for line in lines
+    )
 
 
 def _writer(stored: Checkpoint) -> str:

@@ -124,6 +124,12 @@ def works_in(record: SessionRecord, folder: Path) -> bool:
     return isinstance(own, str) and (own == str(folder) or os.path.realpath(own) == os.path.realpath(folder))
 
 
+def tool_of(record: SessionRecord) -> str:
+    """Returns the name of the tool that a session was imported from, or nothing."""
+    imported = record.metadata.get("imported")
+    return str(imported.get("from") or "") if isinstance(imported, dict) else ""
+
+
 async def last_used(store: Log, record: SessionRecord) -> str:
     """Returns the time of the newest event, or of the creation."""
     newest = await store.read(record.id, Slice(after=record.version - 1, any_lane=True))
@@ -150,6 +156,8 @@ async def fork_record(live: LiveSession, at: str | None, new: str, created: str)
 
 async def view_at(live: LiveSession, event: Event) -> View:
     """Returns the view that the event's lane had right after it; reads what that view needs, and writes nothing."""
+    if event.seq == live.version:
+        return await live.view(event.lane)
     tip = await _tip_after(live, event, live.tip(event.lane), event.seq)
     return await view_from(live, event.lane, tip)
 

@@ -28,17 +28,23 @@ async def pin_event(live: LiveSession, event_id: str, *, pinned: bool, id: str |
 
 async def undo_compaction(live: LiveSession, lane: str | None, to: str | None, after: int | None) -> str | None:
     """Appends an undo of what this service saw; returns the checkpoint now in force."""
-    view = await live.view(lane)
-    if view.checkpoint_id is None:
-        raise InvalidInput(f"Session {live.id!r} has no compaction to undo.")
-    earlier = view.checkpoint.previous if to is None else to
-    start = await live.start_of(earlier)
-    tip = live.tip(lane)
-    back = LaneTip(tip.mark, earlier, start, tip.base, tip.base_epoch)
+    earlier, back = await tip_after_undo(live, lane, to)
     with anyio.CancelScope(shield=True):  # a cancellation in here would report that nothing changed
         if not await _mark(live, Event(new_id(), EventKind.UNDO, now(), {"to": earlier}, lane), back, after):
             raise Conflict(live.id)
     return earlier
+
+
+async def tip_after_undo(live: LiveSession, lane: str | None, to: str | None) -> tuple[str | None, LaneTip]:
+    """Returns the checkpoint that an undo goes back to, or to which a redo returns, and the lane's tip with it."""
+    view = await live.view(lane)
+    if to is None and view.checkpoint_id is None:
+        raise InvalidInput(f"Session {live.id!r} has no compaction to undo.")
+    if to is not None and ((named := await live.event(to)).kind != EventKind.COMPACTION or named.lane != lane):
+        raise InvalidInput(f"Event {to!r} is no compaction of this lane: name the one to go back to.")
+    earlier = view.checkpoint.previous if to is None else to
+    tip = live.tip(lane)
+    return earlier, LaneTip(tip.mark, earlier, await live.start_of(earlier), tip.base, tip.base_epoch)
 
 
 async def _mark(live: LiveSession, event: Event, tip: LaneTip, after: int | None) -> bool:

@@ -27,10 +27,18 @@ from ..tokens import Estimator, Tokenizer, estimator_for
 from ..tokens.budget import require_positive
 from ..tokens.window import StatedWindows, Window
 from ..triggers import always
-from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
-from .history import EventPages, find_events, head_event_ids, verify_session, view_at
+from .explain import (
+    CompactionEstimate,
+    CompactionPreview,
+    Explanation,
+    estimate_compaction,
+    explain_compaction,
+    preview_compaction,
+)
+from .history import EventPages, find_events, head_event_ids, verify_session, view_at, view_from
 from .lease import LEASE_SECONDS, RunningCompactions, SessionLeases
 from .live import Context, LiveSession, SessionPolicy, read_context
+from .marks import tip_after_undo
 from .transfer import export_session
 
 if TYPE_CHECKING:
@@ -348,6 +356,32 @@ class SessionReader:
         view = await live.view(lane) if at is None else await view_at(live, await live.event(at))
         policy = resolve(preset, strategy=strategy, budget=budget, target=target, trigger=always)
         return await preview_compaction(live, view, policy, self._window(live, policy))
+
+    async def estimate(
+        self,
+        session_id: str,
+        strategy: StrategyLike | None = None,
+        *,
+        at: int | None = None,
+        preset: PolicyLike | None = None,
+        budget: int | None = None,
+    ) -> CompactionEstimate | None:
+        """Returns the first figures of `preview` from sizes alone; None for an event before the live window."""
+        live = await self._live(session_id, refresh=True)
+        view, tip = await live.view(), live.tip(None)
+        seq = live.version if at is None else at
+        if seq < tip.start or (tip.epoch is not None and seq < tip.mark):
+            return None
+        policy = resolve(preset, strategy=strategy, budget=budget, trigger=always)
+        return estimate_compaction(view, seq, policy, self._window(live, policy))
+
+    async def preview_undo(self, session_id: str, *, lane: str | None = None, to: str | None = None) -> Size:
+        """Returns the size of the context after an undo, or with the checkpoint `to`; nothing is written."""
+        live = await self._live(session_id, refresh=True)
+        _, tip = await tip_after_undo(live, lane, to)
+        view = await view_from(live, lane, msgspec.structs.replace(tip, mark=live.version))
+        policy = self._automatic_policy(live)
+        return measure(view, policy, self._window(live, policy))
 
     async def export(self, session_id: str) -> ExportedLines:
         """Returns the whole session as plain data, one record a line, to be imported anywhere."""

@@ -51,7 +51,8 @@ def _encode_event(event: Event) -> LogEntry:
             raise ValueError("its id, kind, time or lane contains a NUL character")
         if event.lane == "":
             event = msgspec.structs.replace(event, lane=None)
-        return LogEntry(event, msgspec.json.encode(event.body), event.digest)
+        digest = event.digest  # first: each of the two encodes the whole body
+        return LogEntry(event, msgspec.json.encode(event.body), digest)
     except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidInput(f"Event {event.id!r} cannot be stored as JSON: {error}.") from error
 

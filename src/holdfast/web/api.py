@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -23,25 +23,32 @@ from ..recall.search import SessionSearch
 from ..sessions import Context, SessionService
 from ..sessions.restore import quote_message
 from ..stores import Slice
+from ..strategies.names import parse_strategy
+from ..tokens import Usage
+from ..tokens.catalog import price_of
 from .access import Access
-from .actions import ActionRequest, run_action
+from .actions import ActionRequest, plan_action, run_action
 from .addresses import decode_id, session_path
+from .content import sentences_of
 from .diff import compare_contexts
-from .events import MAX_TEXT, read_event, read_rows
-from .overview import read_overview
+from .events import MAX_TEXT, message_line, read_event, read_rows, role_of, tools_of
+from .overview import OverviewReader
 from .replies import json_reply, problem_reply
 from .stats import CompactionFacts, ReplyFacts, StatsReader
 from .worker import PreviewOptions, StoreWorker
 
-_MAX_HITS = 50
+_MAX_HITS, _LISTED = 50, 20
 _MAX_LINES = 3_000
-"""Lines of a page of notes, events of a compaction, or messages of a context in a reply."""
+"""Lines of a page of notes, or events of a compaction, in a reply."""
+_MAX_MESSAGES = 400
+"""Messages of a context in a reply."""
 _WIRE_PIECE = 200_000
 """Characters of wire JSON in a reply."""
 _POLL_SECONDS = 0.4
 _HEARTBEAT_SECONDS = 15.0
 MAX_STREAMS = 100
 """Pages of one owner that follow a session."""
+Result = TypeVar("Result")
 Handler = Callable[["Api", Request], Awaitable[Response]]
 
 
@@ -71,8 +78,10 @@ class Api:
         self, sessions: SessionService, access: Access, *, store_url: str | None = None, read_only: bool = False
     ) -> None:
         self.sessions, self.access, self.read_only = sessions, access, read_only
+        self.overviews = OverviewReader(sessions)
         self.worker = StoreWorker(sessions, store_url)
         self.stats = StatsReader(sessions)
+        self._contexts: dict[tuple[str, int, int], Context] = {}
         self.closing = False
         """True when the server stops: streams end."""
         self.streams = Counter[str | None]()
@@ -91,11 +100,12 @@ class Api:
             "/at/{seq:int}/wire": self.wire_at,
             "/c/{seq:int}": self.compaction,
             "/preview": self.preview,
+            "/before/{action}": self.plan,
             "/live": self.live,
         }
         found = [Route(f"/api/s/{{id}}{path}", handler) for path, handler in paths.items()]
         found.append(Route("/api/s/{id}/do/{action}", self.act, methods=["POST"]))
-        found.append(Route("/api/search", self.search))
+        found += [Route("/api/search", self.search), Route("/api/sessions", self.listed)]
         return found
 
     async def record(self, request: Request) -> SessionRecord:
@@ -111,7 +121,15 @@ class Api:
 
     @_answering
     async def overview(self, request: Request) -> Response:
-        return json_reply(await read_overview(self.sessions, await self.record(request)))
+        return json_reply(await self.overviews.read(await self.record(request)))
+
+    @_answering
+    async def listed(self, request: Request) -> Response:
+        """Some sessions, newest first, and how many there are."""
+        records = await self.sessions.list(self.access.owner(request.headers))
+        first = _number(request, "from", 0)
+        found = [await self.overviews.try_read(record) for record in records[first : first + _LISTED]]
+        return json_reply({"count": len(records), "sessions": found})
 
     @_answering
     async def rows(self, request: Request) -> Response:
@@ -135,7 +153,8 @@ class Api:
         marks = [
             (one.seq, one.before, one.after, one.archived, one.seq in stats.undone) for one in stats.compactions[-400:]
         ]
-        return json_reply({"seqs": seqs, "sizes": sizes, "reported": reported, "compactions": marks})
+        curve = {"seqs": seqs, "sizes": sizes, "reported": reported}
+        return json_reply(curve | {"compactions": marks, "threshold": size.threshold})
 
     @_answering
     async def price(self, request: Request) -> Response:
@@ -151,7 +170,7 @@ class Api:
         compactions = [
             msgspec.to_builtins(one)
             | {"undone": one.seq in stats.undone, "replies_since": len(stats.replies) - one.replies}
-            | {"paid_at": _paid_at(stats.replies, one)}
+            | {"paid_at": _paid_at(stats.replies, one), "spent": _spent(one, record.model)}
             for one in stats.compactions[-200:]
         ]
         return json_reply(
@@ -199,8 +218,15 @@ class Api:
     # -- time travel -----------------------------------------------------------------------------------
 
     async def _context(self, request: Request, seq: int) -> Context:
+        """Returns the context after an event; the last two are kept until something but a message is appended."""
         record = await self.record(request)
-        return await self.sessions.context_at(record.id, (await self._event_at(record, seq)).id)
+        key = record.id, seq, max((tip.mark for tip in record.lanes.values()), default=0)
+        if key not in self._contexts:
+            found = await self.sessions.context_at(record.id, (await self._event_at(record, seq)).id)
+            if len(self._contexts) >= 2:
+                del self._contexts[next(iter(self._contexts))]
+            self._contexts[key] = found
+        return self._contexts[key]
 
     async def _event_at(self, record: SessionRecord, seq: int) -> Event:
         found = await self.sessions.store.read(record.id, Slice(any_lane=True, after=seq - 1, until=seq))
@@ -210,14 +236,19 @@ class Api:
 
     @_answering
     async def context_at(self, request: Request) -> Response:
+        if request.query_params.get("quick"):
+            record = await self.record(request)
+            estimate = await self.sessions.estimate(record.id, at=request.path_params["seq"])
+            figures = {} if estimate is None else {"tokens": estimate.tokens_before}
+            return json_reply(figures | {"count": 0 if estimate is None else estimate.kept + estimate.archived})
         context = await self._context(request, request.path_params["seq"])
         first = _number(request, "from", 0)
-        estimator, rows = self.sessions.estimator, list[Any]()
-        for index in range(first, min(len(context), first + _MAX_LINES)):
+        estimator, rows, names = self.sessions.estimator, list[Any](), dict[str, str]()
+        for index in range(first, min(len(context), first + _MAX_MESSAGES)):
             message = decode_one(context[index], context.format)
             tokens = estimator.tokens(estimator.measure(message))
-            text = " ".join(printable(quote_message(message)[:400]).split())
-            rows.append((index, str(message.role), text[:180], tokens, context.numbers[index]))
+            line, tool = printable(message_line(message))[:180], tools_of(message, names)
+            rows.append((index, role_of(message), line, tokens, context.numbers[index], tool))
         reply: dict[str, Any] = {
             "tokens": context.tokens,
             "known": context.known,
@@ -252,6 +283,7 @@ class Api:
         mark = max((tip.mark for tip in record.lanes.values()), default=0)
         found = await self.worker.explain(record.id, event.id, mark)
         fates = [(one.seq, one.fate, one.rule, one.tokens, one.lines) for one in found.events]
+        ranks = [line.rank for line in (*found.page.lines, *found.page.result_lines) if line.rank]
         page = msgspec.structs.replace(
             found.page,
             lines=found.page.lines[:_MAX_LINES],
@@ -270,20 +302,39 @@ class Api:
                 "count": len(fates),
                 "fates": fates[-_MAX_LINES:],
                 "page": page,
+                "cut": max(ranks, default=0),
+                "remarks": sentences_of(event)[1:],
             }
         )
 
     @_answering
     async def preview(self, request: Request) -> Response:
         record, query = await self.record(request), request.query_params
+        budget, strategy, preset = _number(request, "budget", 0) or None, query.get("strategy"), query.get("preset")
+        if query.get("quick"):
+            seq = _number(request, "at", record.version)
+            given = None if not strategy else parse_strategy(strategy)
+            estimate = await self.sessions.estimate(record.id, given, at=seq, preset=preset or None, budget=budget)
+            figures = {} if estimate is None else msgspec.to_builtins(estimate)
+            return json_reply(figures | {"quick": True})
         at = (await self._event_at(record, _number(request, "at", 1))).id if query.get("at") else None
-        budget = _number(request, "budget", 0) or None
-        options = PreviewOptions(query.get("strategy") or None, query.get("preset") or None, budget, at)
-        found = await self.worker.preview(record.id, options)
+        options = PreviewOptions(strategy or None, preset or None, budget, at)
+        found = await _while_connected(request, self.worker.preview(record.id, options))
         reply: Json = msgspec.to_builtins(found)
         reply |= {name: len(getattr(found, name)) for name in ("kept", "archived", "edited")}
         reply["page"] = found.page[:MAX_TEXT]
         return json_reply(reply)
+
+    @_answering
+    async def plan(self, request: Request) -> Response:
+        record, action = await self.record(request), request.path_params["action"]
+        event, given = None, request.query_params.get("seq")
+        if given:
+            event = await self._event_at(record, _number(request, "seq", 1))
+        one = await self.overviews.read(record)
+        wanted = one.undone if action == "redo" else one.last
+        compaction = None if wanted is None else await self._event_at(record, wanted.seq)
+        return json_reply(await plan_action(self.sessions, record, action, event, compaction))
 
     @_answering
     async def act(self, request: Request) -> Response:
@@ -328,6 +379,28 @@ class Api:
             yield b"event: gone\ndata: 0\n\n"
 
 
+async def _while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """Runs work for as long as the browser waits for it: cancelling a request ends what it has started."""
+    found: list[Result] = []
+    failed: list[HoldfastError] = []
+    async with anyio.create_task_group() as group:
+
+        async def run() -> None:
+            try:
+                found.append(await work)
+            except HoldfastError as problem:
+                failed.append(problem)
+            group.cancel_scope.cancel()
+
+        group.start_soon(run)
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        group.cancel_scope.cancel()
+    if not found:
+        raise failed[0] if failed else InvalidInput("The request was cancelled.")
+    return found[0]
+
+
 class _LiveReply(StreamingResponse):
     """A stream of events that says when it has ended, also where it was never read."""
 
@@ -354,6 +427,14 @@ def _number(request: Request, name: str, default: int) -> int:
 def _piece(text: str, offset: int, most: int) -> dict[str, Any]:
     end = offset + most
     return {"text": text[offset:end], "next": end if end < len(text) else None, "length": len(text)}
+
+
+def _spent(compaction: CompactionFacts, model: str | None) -> float | None:
+    """Returns the price of a compaction: of its calls, and of writing the cache again."""
+    if (cost := compaction.cost) is None or cost.price is None:
+        return None
+    written = price_of(Usage(cache_write=cost.rewritten), model)
+    return None if written is None else cost.price + written
 
 
 def _paid_at(replies: Sequence[ReplyFacts], compaction: CompactionFacts) -> int | None:

@@ -21,7 +21,7 @@ from ..stores import Lease, Slice
 from .access import Access
 from .addresses import session_path
 from .html import Html, document, tag
-from .overview import read_overview
+from .overview import OverviewReader
 from .replies import json_reply, page_reply
 
 _MAX_SESSIONS = 50
@@ -54,8 +54,10 @@ class SessionJob(msgspec.Struct, frozen=True):
 class JobPages:
     """The page of background jobs, and its data. Only logins that see every session see the queue."""
 
-    def __init__(self, sessions: SessionService, access: Access, queue: QueueReader | None) -> None:
-        self._sessions, self._access, self._queue = sessions, access, queue
+    def __init__(
+        self, overviews: OverviewReader, sessions: SessionService, access: Access, queue: QueueReader | None
+    ) -> None:
+        self._overviews, self._sessions, self._access, self._queue = overviews, sessions, access, queue
         self._known: OrderedDict[str, tuple[int, float, SessionJob]] = OrderedDict()
         """By session id: its version, the time from which on the state may be another, and the state."""
 
@@ -101,7 +103,7 @@ class JobPages:
     async def _read(self, record: SessionRecord) -> tuple[SessionJob, float]:
         path, until = session_path(record.id), float("inf")
         try:
-            one = await read_overview(self._sessions, record)
+            one = await self._overviews.read(record)
             due = await self._sessions.due(record.id)
             attempts = await self._sessions.store.read(
                 record.id, Slice(kinds=(EventKind.ATTEMPT,), limit=1, newest=True)
@@ -122,8 +124,8 @@ class JobPages:
             one.title,
             one.owner,
             state,
-            one.tokens,
-            one.next_at,
+            0 if one.size is None else one.size.tokens,
+            None if one.size is None else one.size.threshold,
             None if last is None else last.seq,
             time,
             reason,

@@ -90,7 +90,7 @@ def list_page(reports: Sequence[SavedReport], why: str) -> Html:
     rows = [
         tag(
             "tr",
-            tag("td", link(_text(one.name), f"/lab/{encode_id(one.name)}")),
+            tag("td", link(_text(one.name), f"/lab/{encode_id(one.name)}"), class_="main"),
             tag("td", one.kind, class_="wide"),
             tag("td", f"{one.size / 1000:,.0f} kB", class_="n wide"),
             tag("td", when(one.written)),
@@ -103,12 +103,12 @@ def list_page(reports: Sequence[SavedReport], why: str) -> Html:
         tag("table", tag("thead", head), tag("tbody", *rows), class_="listing")
         if rows
         else tag("p", _text(why), class_="lead"),
-        script="sessions.js",
+        script="links.js",
         section="lab",
     )
 
 
-_LISTED = (("Report", ""), ("Kind", "wide"), ("Size", "n wide"), ("Written", ""))
+_LISTED = (("Report", "main"), ("Kind", "wide"), ("Size", "n wide"), ("Written", ""))
 
 
 def report_page(name: str, report: LabReport, kind: str, budget: str) -> Html:

@@ -2,115 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any
 
-from ..compaction import PRESETS
-from ..strategies.names import STRATEGY_NAMES
+import msgspec
+
+from ..compaction import PRESETS, preset
+from ..messages import to_json
 from .addresses import encode_id, session_path
 from .html import Child, Html, document, join, link, tag, when
-from .overview import ListedSession, Overview
+from .overview import Overview
 
-_DEFAULT_WINDOW = 200_000
 _TABS = (("", "Events"), ("at", "What the model saw"), ("try", "What if"), ("cost", "Cost"))
 
 
-def short(tokens: int) -> str:
-    """Returns a count for people: 940, 4.1k, 41k, 1.2M."""
-    if tokens < 1_000:
-        return str(tokens)
-    if tokens < 999_500:
-        return f"{tokens / 1000:.1f}k" if tokens < 9_950 else f"{tokens / 1000:.0f}k"
-    return f"{tokens / 1_000_000:.1f}M"
-
-
-def times(count: int) -> str:
-    return {0: "never compacted", 1: "compacted once", 2: "compacted twice"}.get(count, f"compacted {count:,} times")
-
-
-def gauge(tokens: int, window: int | None, limit: int | None) -> Html:
-    """Returns a bar of the window: its used part, and a mark where the next compaction is due."""
-    whole = max(window or limit or _DEFAULT_WINDOW, tokens, 1)
-    mark = None if limit is None else f"{min(100.0, 100 * limit / whole):.2f}%"
-    label = f"{tokens:,} tokens" + (f" of {window:,}" if window else "")
-    return tag(
-        "svg",
-        tag("rect", class_="whole", width="100%", height="100%"),
-        tag("rect", class_="used", width=f"{100 * tokens / whole:.2f}%", height="100%"),
-        tag("line", class_="limit", x1=mark, x2=mark, y1="0", y2="100%") if mark else None,
-        class_="gauge",
-        role="img",
-        aria_label=label,
-    )
-
-
-def sessions_page(lines: Sequence[ListedSession], older: str | None) -> Html:
-    """Sessions, newest first; `older` is the address of the next ones."""
-    head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in _COLUMNS))
-    rows = [_session_row(line) for line in lines]
+def sessions_page() -> Html:
+    """The frame of the list; its script reads the sessions, those first that overflow first."""
     return document(
         "Sessions",
         tag("h1", "Sessions"),
-        tag("table", tag("thead", head), tag("tbody", *rows), class_="listing")
-        if rows
-        else tag("p", "This store has no sessions yet: import some with holdfast import, or chat.", class_="lead"),
-        tag("p", link("Older sessions", older), class_="more") if older else None,
+        tag("p", "Reading the sessions…", id="state", class_="lead"),
+        tag(
+            "div",
+            tag("input", id="find", type="search", placeholder="Title or folder", aria_label="Title or folder"),
+            tag("span", id="filters", class_="controls"),
+            class_="controls",
+        ),
+        tag("div", id="sessions", aria_busy="true"),
+        tag("div", id="status", role="status", aria_live="polite"),
         script="sessions.js",
-    )
-
-
-_COLUMNS = (
-    ("Session", ""),
-    ("Context", "wide"),
-    ("Tokens", "n"),
-    ("Compactions", "n wide"),
-    ("Events", "n wide"),
-    ("Cost", "n wide"),
-    ("Last event", "wide"),
-    ("Owner", "wide"),
-)
-
-
-def _session_row(line: ListedSession) -> Html:
-    one = line.overview
-    title = link(one.title, session_path(one.id))
-    forked = tag("span", "fork of ", f"#{one.parent_seq} ", class_="quiet") if one.parent else None
-    return tag(
-        "tr",
-        tag("td", forked, title, class_=f"depth{min(line.depth, 3)}"),
-        tag("td", gauge(one.tokens, one.window, one.next_at), class_="wide"),
-        tag("td", short(one.tokens), class_="n"),
-        tag("td", str(one.rounds), class_="n wide"),
-        tag("td", f"{one.version:,}", class_="n wide"),
-        tag("td", class_="n wide price", data_path=session_path(one.id), data_events=one.version),
-        tag("td", when(one.last_used), class_="wide"),
-        tag("td", one.owner, class_="wide"),
     )
 
 
 def search_page(
     query: str, hits: Sequence[dict[str, Any]], problem: str, more: str | None, everywhere: str | None
 ) -> Html:
-    """Search over every event, archived ones too; `everywhere` leads from one session to all of them."""
-    rows = [
+    """Search over every event, archived ones too, grouped by session; `everywhere` leads from one to all of them."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for hit in hits:
+        groups.setdefault(hit["path"], []).append(hit)
+    found = [
         tag(
-            "li",
-            link(f"#{hit['seq']}", f"{hit['path']}?e={hit['seq']}", class_="seq"),
-            tag("span", hit["role"], class_="role"),
-            tag("span", hit["snippet"], class_="archived" if hit["archived"] else None),
-            tag("span", when(hit["time"]), " ", hit["title"], class_="quiet"),
+            "section",
+            tag("h2", link(own[0]["title"] or path, path), " ", tag("span", _count(own, "event"), class_="quiet")),
+            tag("ol", *(_hit(hit, query) for hit in own), class_="hits"),
         )
-        for hit in hits
+        for path, own in groups.items()
     ]
-    found = tag("ol", *rows, class_="hits") if rows else tag("p", problem or "Nothing was found.", class_="lead")
+    many = "the first " if more else ""
+    counts = f"{many}{_count(hits, 'event')} in {_count(groups, 'session')}"
     return document(
         "Search",
         tag("h1", f"Search: {query}" if query else "Search"),
+        tag("p", counts if hits else problem or "Nothing was found.", class_="lead") if query else None,
         tag("p", "In one session. ", link("Search all sessions", everywhere), class_="quiet") if everywhere else None,
-        found if query else tag("p", "Words that must all occur, in any order.", class_="lead"),
+        *(found if query else [tag("p", "Words that must all occur, in any order.", class_="lead")]),
         tag("p", link("More", more), class_="more") if more else None,
-        script="sessions.js",
+        script="links.js",
     )
+
+
+def _count(things: Sized, name: str) -> str:
+    return f"{len(things):,} {name}{'s' * (len(things) != 1)}"
+
+
+def _hit(hit: dict[str, Any], query: str) -> Html:
+    return tag(
+        "li",
+        link(f"#{hit['seq']}", f"{hit['path']}?e={hit['seq']}", class_="seq"),
+        tag("span", hit["role"], class_="role"),
+        tag("span", *_highlight(hit["snippet"], query), class_="archived" if hit["archived"] else None),
+        tag("span", when(hit["time"]), " archived" if hit["archived"] else "", class_="quiet"),
+    )
+
+
+def _highlight(text: str, query: str) -> Iterator[Child]:
+    """Yields a text with the words of a query marked."""
+    words = sorted(filter(None, re.split(r"[\s\"]+", query)), key=len, reverse=True)
+    pattern = re.compile(f"({'|'.join(map(re.escape, words))})" if words else r"(?!)", re.IGNORECASE)
+    for number, piece in enumerate(pattern.split(text)):
+        yield tag("mark", piece) if number % 2 else piece
 
 
 def _frame(
@@ -123,7 +95,7 @@ def _frame(
         if one.parent
         else None
     )
-    about = " · ".join(filter(None, (one.model, one.owner)))
+    about = " · ".join(filter(None, (one.folder, one.tool, one.model, one.owner)))
     return document(
         f"{title} · {one.title}" if title else one.title,
         tag(
@@ -157,13 +129,14 @@ def session_page(one: Overview, *, read_only: bool) -> Html:
         one,
         "",
         "",
-        tag("p", *_state(one), class_="lead", id="state"),
-        gauge(one.tokens, one.window, one.next_at),
+        tag("p", one.headline, class_="lead", id="state"),
+        tag("div", id="gauge"),
         tag("div", id="strip", class_="strip"),
-        tag("p", *_last(one, read_only=read_only), id="last"),
+        tag("p", one.last_sentence, id="last"),
         _split("Events"),
         script="session.js",
         read_only=read_only,
+        overview=to_json(msgspec.to_builtins(one)),
     )
 
 
@@ -174,29 +147,6 @@ def _split(label: str) -> Html:
         tag("section", id="detail", class_="detail", aria_label="Detail", tabindex="0"),
         class_="split",
     )
-
-
-def _state(one: Overview) -> list[Child]:
-    size = tag("strong", short(one.tokens))
-    of = f" of {short(one.window)}" if one.window else " tokens"
-    next_at = f", next at about {short(one.next_at)}" if one.next_at else ""
-    now = ", being compacted now" if one.compacting else ""
-    return [size, f"{of}, {times(one.rounds)}{next_at}{now}"]
-
-
-def _last(one: Overview, *, read_only: bool) -> list[Child]:
-    last = one.last
-    if last is None:
-        return ["Nothing is archived: the model sees every message."]
-    path = session_path(one.id, "c", last.seq)
-    archived = "1 message" if last.archived == 1 else f"{last.archived:,} messages"
-    return [
-        "Compaction ",
-        link(f"#{last.seq}", path),
-        f" by {last.strategy or 'a strategy'} archived {archived}: {short(last.before)} → {short(last.after)}. ",
-        link("What was lost", path, class_="act"),
-        None if read_only else tag("button", "Undo", type="button", id="undo", class_="act"),
-    ]
 
 
 def context_page(one: Overview, seq: int, vs: int | None, *, read_only: bool) -> Html:
@@ -235,9 +185,10 @@ def compaction_page(one: Overview, seq: int, *, read_only: bool) -> Html:
         f"Compaction #{seq}",
         tag("p", "Compaction ", tag("strong", f"#{seq}"), " is being explained…", id="state", class_="lead"),
         tag("p", id="verdict", class_="quiet"),
+        tag("div", id="cut", class_="controls"),
         tag(
             "div",
-            _column("Before", "before"),
+            _column("Before", "before", "✓ kept, ~ shortened, – archived, “ quoted"),
             _column("Notes shown instead", "notes"),
             tag(
                 "div",
@@ -252,34 +203,28 @@ def compaction_page(one: Overview, seq: int, *, read_only: bool) -> Html:
     )
 
 
-def _column(title: str, name: str) -> Html:
+def _column(title: str, name: str, about: str = "") -> Html:
     return tag(
         "div",
-        tag("h2", title),
+        tag("h2", title, tag("span", f" {about}", class_="about quiet") if about else None),
         tag("div", id=name, class_="list", tabindex="0", role="listbox", aria_label=title),
     )
 
 
 def try_page(one: Overview, *, read_only: bool) -> Html:
     """Two ways to compact, side by side at the same moment; nothing is written."""
-    names = [name for name in STRATEGY_NAMES if name != "default"]
-    choices = [("ledger", "strategy:ledger"), *((name, f"strategy:{name}") for name in names if name != "ledger")]
-    choices += [(f"preset {name}", f"preset:{name}") for name in PRESETS]
-    budget = one.next_at or one.window or max(one.tokens, 8_000)
+    choices = [(name, f"strategy:{name}", about) for name, about in _STRATEGIES.items()]
+    choices += [(f"preset {name}", f"preset:{name}", f"Keeps {preset(name).figures['keeps']}") for name in PRESETS]
+    budget = max(2_000, 0 if one.size is None else one.size.tokens // 500 * 500)
+    sides = ((1, "A", "strategy:ledger", budget), (2, "B", "strategy:ledger", budget // 1_000 * 500))
     return _frame(
         one,
         "try",
         "What if",
-        tag("p", "What a compaction would keep, and what it would cost. Nothing is written.", class_="lead"),
+        tag("p", "What two compactions would keep, and what they would cost. Nothing is written.", class_="lead"),
         tag(
             "form",
-            tag(
-                "label",
-                "Budget ",
-                tag("input", id="budget", type="range", min=1_000, max=max(budget * 2, 20_000), step=500, value=budget),
-                tag("output", short(budget), id="shown", for_="budget"),
-            ),
-            tag("label", "At ", tag("input", id="at", type="number", min=1, max=one.version, value=one.version)),
+            tag("label", "At event ", tag("input", id="at", type="number", min=1, max=one.version, value=one.version)),
             class_="controls",
             id="settings",
         ),
@@ -288,11 +233,30 @@ def try_page(one: Overview, *, read_only: bool) -> Html:
             *(
                 tag(
                     "section",
-                    tag("label", f"{side} ", _select(f"choice{number}", choices, picked), class_="controls"),
+                    tag(
+                        "div",
+                        tag("label", f"{side} ", _select(f"choice{number}", choices, picked)),
+                        tag(
+                            "label",
+                            "with a budget of ",
+                            tag("input", id=f"budget{number}", type="number", min=1, step=500, value=tokens),
+                        ),
+                        class_="controls",
+                    ),
+                    tag("p", id=f"about{number}", class_="quiet"),
+                    tag("div", id=f"progress{number}", class_="quiet working"),
                     tag("dl", id=f"figures{number}", class_="figures"),
-                    tag("pre", id=f"page{number}", class_="page", tabindex="0", aria_label=f"Notes of {side}"),
+                    tag("div", id="lost") if number == 2 else None,
+                    tag(
+                        "pre",
+                        id=f"page{number}",
+                        class_="page",
+                        tabindex="0",
+                        role="region",
+                        aria_label=f"Notes of {side}",
+                    ),
                 )
-                for number, side, picked in ((1, "One way", "strategy:ledger"), (2, "Another", "strategy:tokens"))
+                for number, side, picked, tokens in sides
             ),
             class_="pair",
         ),
@@ -301,7 +265,8 @@ def try_page(one: Overview, *, read_only: bool) -> Html:
         else tag(
             "form",
             tag("label", "Instructions ", tag("input", id="instructions", type="text", maxlength=2_000)),
-            tag("button", "Compact now, the first way", type="submit"),
+            tag("button", "Compact now with A", type="submit", disabled=True),
+            tag("span", id="refused", class_="quiet"),
             class_="controls",
             id="commit",
         ),
@@ -310,10 +275,24 @@ def try_page(one: Overview, *, read_only: bool) -> Html:
     )
 
 
-def _select(name: str, choices: Sequence[tuple[str, str]], picked: str) -> Html:
-    return tag(
-        "select", *(tag("option", text, value=value, selected=value == picked) for text, value in choices), id=name
+_STRATEGIES = {
+    "ledger": "Notes made without a model, and the newest steps",
+    "tokens": "The newest messages that fit into half of the budget",
+    "sliding": "The newest messages, by number",
+    "turns": "The newest turns of the user",
+    "last": "The newest messages, with the calls of their results",
+    "prune": "All messages; old tool results are cleared",
+    "truncate": "All messages; long results are cut in their middle",
+    "fraction": "The newest share of the messages",
+}
+"""What each strategy keeps; shown beside its name."""
+
+
+def _select(name: str, choices: Sequence[tuple[str, str, str]], picked: str) -> Html:
+    options = (
+        tag("option", text, value=value, selected=value == picked, data_about=about) for text, value, about in choices
     )
+    return tag("select", *options, id=name)
 
 
 def cost_page(one: Overview, *, read_only: bool) -> Html:

@@ -31,14 +31,12 @@ from .api import Api
 from .html import Html
 from .jobs import JobPages
 from .lab import LabPages
-from .overview import Overview, read_overview, read_sessions, read_title
+from .overview import Overview, read_title
 from .replies import SECURITY_HEADERS, json_reply, page_reply, problem_reply
 
 log = logging.getLogger("holdfast.web")
 MAX_WRONG_KEYS = 20
 """Logins of one client that wait for being refused; a right key never waits."""
-_SHOWN_SESSIONS = 50
-"""Each takes reading its live window."""
 SessionPage = Callable[[Overview, Request], Html]
 
 
@@ -82,7 +80,7 @@ class Inspector:
             *(Route(f"/s/{{id}}{path}", self._session_page(page)) for path, page in in_session.items()),
             *self.api.routes(),
             *LabPages(access, reports).routes(),
-            *JobPages(sessions, access, queue).routes(),
+            *JobPages(self.api.overviews, sessions, access, queue).routes(),
         ]
         self.app = Starlette(
             routes=routes,
@@ -93,11 +91,7 @@ class Inspector:
     # -- pages -----------------------------------------------------------------------------------------
 
     async def _sessions_page(self, request: Request) -> Response:
-        records = await self.sessions.list(self.access.owner(request.headers))
-        first = _query_number(request, "from") or 0
-        lines = await read_sessions(self.sessions, records[first : first + _SHOWN_SESSIONS])
-        more = first + _SHOWN_SESSIONS
-        return page_reply(pages.sessions_page(lines, f"/?from={more}" if more < len(records) else None))
+        return page_reply(pages.sessions_page())
 
     async def _search_page(self, request: Request) -> Response:
         query = request.query_params.get("q", "")[:1_000]
@@ -122,7 +116,7 @@ class Inspector:
         async def answer(request: Request) -> Response:
             try:
                 record: SessionRecord = await self.api.record(request)
-                return page_reply(page(await read_overview(self.sessions, record), request))
+                return page_reply(page(await self.api.overviews.read(record), request))
             except UnknownSession:
                 return problem_reply(404, "There is no such session.", request.url.path)
             except HoldfastError as problem:

@@ -122,6 +122,9 @@ class SessionStats:
     def _add_undo(self, to: str | None) -> None:
         for facts in reversed(self.compactions):
             if facts.id == to:
+                if facts.seq in self.undone:  # a redo
+                    self.undone.discard(facts.seq)
+                    self._size -= facts.before - facts.after
                 break
             if facts.seq not in self.undone:
                 self.undone.add(facts.seq)

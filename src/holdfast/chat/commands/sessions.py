@@ -16,7 +16,7 @@ from ...errors import InvalidInput
 from ...io.text import first_line
 from ...messages import Media, Message
 from ...recall.passage import resolve_reference
-from ...sessions.history import FOLDER, TITLE, first_user_line, last_used, user_message_in, works_in
+from ...sessions.history import FOLDER, TITLE, first_user_line, last_used, tool_of, user_message_in, works_in
 from ...sessions.session_ids import shorten_id, shorten_ids
 from ...stores import Search, Slice
 from .base import (
@@ -126,12 +126,6 @@ async def _sessions_with(chat: Chat, short: Mapping[str, str], words: str) -> se
         return set()
     hits = await chat.sessions.store.search(words, limit=_MAX_CONTENT_HITS)
     return {short[hit.session_id] for hit in hits if hit.session_id in short}
-
-
-def tool_of(record: SessionRecord) -> str:
-    """Returns the name of the tool that a session was imported from, or nothing."""
-    imported = record.metadata.get("imported")
-    return str(imported.get("from") or "") if isinstance(imported, dict) else ""
 
 
 async def describe_session(chat: Chat) -> tuple[str, str, str]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ...agent.tools.mcp_client import McpServer
 from ...agent.tools.mcp_config import PROJECT_FILE, USER_FILE
 from ...io.text import first_line
+from ...sessions.history import tool_of
 from ...settings import user_file
 from ...tokens import Usage
 from ..cost import ModelCost
 from .base import ChatCommand, CommandResult, Table, page, split_arguments
-from .sessions import tool_of
 
 if TYPE_CHECKING:
     from ..chat import Chat

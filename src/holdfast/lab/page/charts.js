@@ -34,24 +34,27 @@ function withTooltip(element, text) {
   return element;
 }
 
-function axisTicks(least, most) {
+function axisTicks(least, most, whole) {
   const rough = (most - least) / 4;
   const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((n) => n * unit).find((n) => n >= rough);
+  const step = [1, 2, 2.5, 5, 10].map((n) => n * unit).find((n) => n >= rough && (!whole || Number.isInteger(n))) ?? 1;
   const found = [];
   for (let n = Math.ceil(least / step); n * step <= most * 1.0001; n += 1) found.push(n * step);
   return found;
 }
 
 // series: [{name, color, main, points: [{x, y, low, high, tip}]}]; xs: [{at, label}] evenly spaced
-function lineChart({ series, xs, least = 0, most, label, width = 420 }) {
+function lineChart({ title, series, xs, least = 0, most, label, whole = false, width = 420 }) {
   const height = 240, left = 40, right = 10, top = 12, bottom = 28;
   const x = (value) => left + (xs.length > 1 ? xs.findIndex((one) => one.at === value) / (xs.length - 1) : 0.5)
     * (width - left - right);
   const y = (value) => height - bottom
     - ((Math.max(least, Math.min(value, most)) - least) / (most - least)) * (height - top - bottom);
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  for (const value of axisTicks(least, most)) {
+  const at = (one) => xs.map(({ at, label: place }) => [place, one.points.find((point) => point.x === at)?.y])
+    .filter(([, value]) => typeof value === "number").map(([place, value]) => `${label(value)} at ${place}`).join(", ");
+  const spoken = `${title}. ${series.map((one) => `${one.name}: ${at(one)}`).join("; ")}`;
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spoken });
+  for (const value of axisTicks(least, most, whole)) {
     picture.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
     picture.append(svg("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, label(value)));
   }
@@ -84,14 +87,18 @@ function lineChart({ series, xs, least = 0, most, label, width = 420 }) {
 }
 
 function emphasise(picture, name) {
-  for (const group of picture.querySelectorAll("g[data-name]"))
-    group.classList.toggle("dim", name !== null && group.dataset.name !== name);
+  const known = name !== null && [...picture.querySelectorAll("g[data-name]")].some((group) => group.dataset.name === name);
+  for (const group of picture.querySelectorAll("g[data-name]")) {
+    group.classList.toggle("dim", known && group.dataset.name !== name);
+    group.classList.toggle("strong", known && group.dataset.name === name);
+  }
 }
 
 // rows: [{name, main, parts: [{share, color, tip}], low, high, note}]
 function barChart({ rows, width = 1180, left = 160, right = 165 }) {
   const high = 24;
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${rows.length * high + 6}`, role: "img" });
+  const spoken = rows.map((row) => `${row.name}: ${row.note}`).join("; ");
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${rows.length * high + 6}`, role: "img", "aria-label": spoken });
   const x = (share) => left + share * (width - left - right);
   rows.forEach((row, place) => {
     const top = place * high + 4;

@@ -11,10 +11,8 @@ const focus = settings.budgets.includes(4000) ? 4000 : settings.budgets[settings
 const state = { kind: report.kinds[0], budget: focus, hidden: new Set() };
 
 (function assignColors() {
-  const known = ["tail window", "head and tail", "mask, keep 10", "mask, keep 3", "cut results", "random lines",
-    "LangChain trim", "LangChain clear", "LiteLLM compress", "Holdfast window", "Holdfast truncation", LEDGER, REAL,
-    "results at 150", "results at 400", "Holdfast summary"];
-  Object.keys(colors).forEach((name) => { colors[name] = `var(--c${Math.max(0, known.indexOf(name))})`; });
+  const own = { [LEDGER]: "kept", "Holdfast summary": "summary", [REAL]: "real" };
+  Object.keys(colors).forEach((name) => { colors[name] = `var(--${own[name] ?? "other"})`; });
 })();
 
 const share = (value) => value === null ? "–" : value.toFixed(2);
@@ -53,9 +51,10 @@ function plot(key, cells, at, xs, width) {
   const most = quantity.share ? 1 : quantity.unit ? Math.max(0.1, ...values) * 1.03 : Math.max(1, ...values) * 1.05;
   const least = quantity.unit && values.length ? Math.min(...values) * 0.97 : 0;
   return html("figure", {}, html("figcaption", {}, quantity.title, html("small", {}, describe(quantity))),
-    lineChart({ series, xs, least, most, width, label: quantity.share || quantity.unit ? (value) => value.toFixed(2) : count }));
+    lineChart({ title: quantity.title, whole: !quantity.share && !quantity.unit, series, xs, least, most, width, label: quantity.share || quantity.unit ? (value) => value.toFixed(2) : count }));
 }
 
+const plural = (count, name) => `${whole(count)} ${name}${count === 1 ? "" : "s"}`;
 const describe = (quantity) => quantity.about + (quantity.unit ? ` (${quantity.unit}; lower is better)` : "");
 const measured = (keys, cells) => keys.filter((key) => cells.some((cell) => cell.values[key] !== null));
 
@@ -85,7 +84,12 @@ function drawLosses() {
       note: `lost ${share(1 - names)} · ${whole(cell.tokens)} tokens`,
     };
   });
-  document.getElementById("losses").replaceChildren(html("figure", {}, keys(), barChart({ rows })));
+  const place = document.getElementById("losses");
+  const width = Math.max(320, (place.clientWidth || 1212) - 32);
+  const narrow = width < 700;
+  place.replaceChildren(html("figure", {}, keys(), barChart(narrow
+    ? { rows: rows.map((row) => ({ ...row, note: row.note.split(" · ")[0] })), width, left: 130, right: 78 }
+    : { rows, width, left: 160, right: 165 })));
   drawNumbers(ordered);
 }
 
@@ -155,7 +159,7 @@ function drawSummary() {
       note: formatValue(quantity, cell.values[key]),
     }));
     return html("figure", {}, html("figcaption", {}, quantity.title,
-      html("small", {}, `${cells[0].cuts} summaries of ${state.kind.sessions} sessions${quantity.unit ? `; ${quantity.unit}` : ""}`)), barChart({ rows, width: 400, left: 134, right: 48 }));
+      html("small", {}, `${cells[0].cuts === 1 ? "1 summary" : `${cells[0].cuts} summaries`} of ${plural(state.kind.sessions, "session")}${quantity.unit ? `; ${quantity.unit}` : ""}`)), barChart({ rows, width: 400, left: 134, right: 48 }));
   });
   document.getElementById("summary").replaceChildren(html("div", { class: "grid" }, ...figures));
 }
@@ -204,8 +208,12 @@ function draw() {
     const dash = html("i", {});
     dash.style.background = colors[one.name];
     const toggle = () => { state.hidden.has(one.name) ? state.hidden.delete(one.name) : state.hidden.add(one.name); draw(); };
-    return withTooltip(html("button", { type: "button", class: one.name === LEDGER ? "main" : "", onclick: toggle,
+    const legend = withTooltip(html("button", { type: "button", class: one.name === LEDGER ? "main" : "", onclick: toggle,
       "aria-pressed": !state.hidden.has(one.name) }, dash, one.name), one.about);
+    const point = (name) => document.querySelectorAll("figure svg").forEach((picture) => emphasise(picture, name));
+    legend.addEventListener("pointerenter", () => point(one.name));
+    legend.addEventListener("pointerleave", () => point(null));
+    return legend;
   }));
   for (const place of document.querySelectorAll("b.budget")) place.textContent = whole(state.budget);
   for (const place of document.querySelectorAll("b.focus")) place.textContent = whole(focus);
@@ -228,8 +236,8 @@ function needed(session) {
 function showFacts() {
   const cuts = report.kinds.reduce((sum, kind) => sum + kind.cuts, 0);
   const half = { report: "sessions not used for learning", learn: "sessions used for learning", all: "all sessions" };
-  document.getElementById("facts").textContent = `${report.kinds.reduce((sum, kind) => sum + kind.sessions, 0)} sessions, `
-    + `${cuts} cuts · ${half[settings.half]} · tokens counted with ${settings.estimator}`;
+  const sessions = report.kinds.reduce((sum, kind) => sum + kind.sessions, 0);
+  document.getElementById("facts").textContent = `${plural(sessions, "session")}, ${plural(cuts, "cut")} · ${half[settings.half]} · tokens counted with ${settings.estimator}`;
   const list = html("dl", {});
   for (const one of report.contestants) list.append(html("dt", {}, one.name), html("dd", {}, one.about));
   const notes = [...report.left_out.map((what) => "Left out: " + what), ...report.failures.map((what) => "Failed: " + what)];

@@ -10,8 +10,9 @@ import hashlib
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 import msgspec
 
@@ -35,13 +36,20 @@ MAX_QUERY_TOKENS = 48
 """Maximum number of terms in one query: the text of each candidate is checked anyway."""
 _TAG_PREFIX, _WORD_END, _WHOLE_WORD_PREFIX = "\ue000", "\ue001", "\ue002"
 """Private-use characters: prefix of a tag, end of a word, prefix of a whole word."""
-_WORD = re.compile(r"[^\W_]+")
+_CHUNK, _WORD = re.compile(r"\S+"), re.compile(r"[^\W_]+")
+LARGE_TEXT, _PIECE, _RUNS = 2**18, 2**14, 2**10
+"""Characters from which a text is large, and characters and words of a piece of it."""
 _ASCII_ALNUM = re.compile(r"[a-z0-9]")
 
 
 def index_tokens(normalized: str, tags: Iterable[str]) -> str:
     """Returns all tokens of an event, separated by spaces."""
-    return " ".join({*tags, *_text_tokens(set(normalized.split()))})
+    if len(normalized) < LARGE_TEXT:
+        return " ".join({*tags, *_text_tokens(set(normalized.split()))})
+    found = set(tags)
+    for _ in _token_steps(normalized, found):
+        pass
+    return " ".join(found)
 
 
 def _text_tokens(chunks: set[str]) -> set[str]:
@@ -60,6 +68,28 @@ def _chunk_tokens(chunk: str) -> tuple[str, ...]:
     grams = map("".join, zip(ended, ended[1:], ended[2:], strict=False))
     last = () if len(chunk) > 1 and _ASCII_ALNUM.fullmatch(chunk[-1]) else (chunk[-1] + _WORD_END,)
     return (*grams, *last, *_whole_word_tokens(chunk))
+
+
+def _token_steps(normalized: str, found: set[str]) -> Iterator[None]:
+    """Adds the tokens of a large text piece by piece: a text without spaces alone may have millions."""
+    done = 0
+    for chunk in map(itemgetter(0), _CHUNK.finditer(normalized)):
+        if len(chunk) <= _PIECE:
+            found |= _text_tokens({chunk})
+        else:
+            ended = chunk + _WORD_END
+            for at in range(0, len(ended), _PIECE):
+                piece = ended[at : at + _PIECE + GRAM_LENGTH - 1]
+                found.update(map("".join, zip(piece, piece[1:], piece[2:], strict=False)))
+                yield
+            for number, run in enumerate(map(itemgetter(0), _WORD.finditer(chunk))):
+                found.update(_whole_word_tokens(run))
+                if number % _RUNS == 0:
+                    yield
+            if not _ASCII_ALNUM.fullmatch(chunk[-1]):
+                found.add(chunk[-1] + _WORD_END)
+        if done < (done := done + len(chunk)) // _PIECE * _PIECE:
+            yield
 
 
 _cached_chunk_tokens = lru_cache(maxsize=50_000)(_chunk_tokens)
@@ -108,6 +138,7 @@ def quote_term(token: str) -> str:
     return '"' + token.replace('"', '""') + '"'
 
 
+Row = tuple[object, ...]
 INDEX_VERSION = 2
 """Increase it when `search_document`, `normalize` or the tokens change: the index is then rebuilt."""
 BATCH_EVENTS = 400
@@ -206,18 +237,59 @@ def rows_in_time_range(connection: sqlite3.Connection, since: str | None, until:
     )
 
 
-def fill_index(connection: sqlite3.Connection, batch: int | None = None) -> bool:
+class LargeEvent:
+    """The tokens of the next event, if it is large: made without the write lock, piece by piece."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[Row, str] = {}
+        """By its row: an event that is rewritten meanwhile is another."""
+        self._row: Row = ()
+        self._found: set[str] = set()
+        self._after = 0
+        self._steps: Iterator[None] | None = None
+
+    def prepare(self, connection: sqlite3.Connection) -> bool:
+        """Works for a moment; False when the tokens are made, or not needed."""
+        if not index_usable(connection):
+            return False
+        at, until = index_watermark(connection), time.monotonic() + BATCH_SECONDS
+        if self._steps is None or self._after != at:
+            row = connection.execute(_UNINDEXED_EVENTS, (at, MAX_SEQ, 1)).fetchone()
+            if row is None or not _is_large(row) or row in self.tokens:
+                return False
+            normalized, tags = _event_text(connection, row)
+            self._row, self._found, self._after = row, set(tags), at
+            self._steps = _token_steps(normalized, self._found)
+        for _ in self._steps:
+            if time.monotonic() > until:
+                return True
+        self.tokens, self._steps = {self._row: " ".join(self._found)}, None
+        self._row, self._found = (), set()
+        return False
+
+
+def _is_large(row: Row) -> bool:
+    return any(isinstance(field, str | bytes) and len(field) >= LARGE_TEXT for field in row)
+
+
+def fill_index(connection: sqlite3.Connection, batch: int | None = None, large: LargeEvent | None = None) -> bool:
     """Indexes the next batch; if there is none, erases removed text step by step. True if there may be more to do."""
+    if large is not None and large.prepare(connection):
+        return True
+    prepared = {} if large is None else large.tokens
     begin(connection)
     if not index_usable(connection):
         connection.execute("COMMIT")
         return erase_removed_text(connection)
-    at, times, until = index_watermark(connection), [], time.monotonic() + BATCH_SECONDS
+    at, until = index_watermark(connection), time.monotonic() + BATCH_SECONDS
+    times: list[tuple[int, object]] = []
     (end,) = connection.execute(_FIRST_RESERVED).fetchone()
     bounds = (at, MAX_SEQ if end is None else end, BATCH_EVENTS if batch is None else batch)
     rows = connection.execute(_UNINDEXED_EVENTS, bounds).fetchall()
     for row in rows:
-        tokens, at = _event_tokens(connection, row), row[-3]
+        if times and large is not None and _is_large(row):
+            break  # the next step prepares it
+        tokens, at = prepared.pop(row, "") or _event_tokens(connection, row), row[-3]
         connection.execute(_ADD_TOKENS, (at, tokens))
         times.append((at // BLOCK_ROWS, row[2]))
         if batch is None and time.monotonic() > until:
@@ -308,14 +380,18 @@ def _get_meta(connection: sqlite3.Connection, name: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _event_tokens(connection: sqlite3.Connection, row: tuple[object, ...]) -> str:
-    """Returns the tokens of an event; an unreadable one gets only its session tag (`verify` reports it)."""
+def _event_tokens(connection: sqlite3.Connection, row: Row) -> str:
+    return index_tokens(*_event_text(connection, row))
+
+
+def _event_text(connection: sqlite3.Connection, row: Row) -> tuple[str, list[str]]:
+    """Returns text and tags of an event; an unreadable one has only its session's tag (`verify` reports it)."""
     session, owner = row[-2], row[-1]
     try:
         event = event_from_row(row)
         document = search_document(event)
     except CorruptLog:
-        return tag_token("s", session)
+        return "", [tag_token("s", session)]
     tags = [
         tag_token("s", session),
         tag_token("k", event.kind),
@@ -325,7 +401,7 @@ def _event_tokens(connection: sqlite3.Connection, row: tuple[object, ...]) -> st
     tags += [tag_token("t", name) for name in _tool_names(connection, session, event, document)]
     if owner is not None:
         tags.append(tag_token("o", owner))
-    return index_tokens(normalize(document.text), tags)
+    return normalize(document.text), tags
 
 
 def _tool_names(connection: sqlite3.Connection, session: object, event: Event, document: SearchDocument) -> set[str]:

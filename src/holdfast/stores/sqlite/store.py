@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, Self, TypeVar
 
 import anyio.to_thread
@@ -75,14 +76,14 @@ def lease_seconds_left(connection: sqlite3.Connection, session_id: str, name: Le
     return left if left > 0 else None
 
 
-def _work_when_idle(connection: sqlite3.Connection) -> float | None:
+def _work_when_idle(large: index.LargeEvent, connection: sqlite3.Connection) -> float | None:
     """Continues deletions, then the search index; returns the pause before the next piece, None if all is done."""
     begin(connection)
     deleting = deletion.has_hidden(connection)
     if deleting:
         deletion.remove_hidden(connection)
     connection.execute("COMMIT")
-    return STEP_PAUSE if deleting or index.fill_index(connection) else None
+    return STEP_PAUSE if deleting or index.fill_index(connection, large=large) else None
 
 
 T = TypeVar("T")
@@ -106,7 +107,9 @@ class SQLiteStore:
         self._synchronous = synchronous
         self._in_memory = self._path == ":memory:"
         self._process = ProcessGuard()
-        self._writer = WriterThread(self._path, self._connect, _work_when_idle, self._process)
+        self._writer = WriterThread(
+            self._path, self._connect, partial(_work_when_idle, index.LargeEvent()), self._process
+        )
         self._ready = False
         self._closed = False
         self._lock = threading.Lock()

@@ -1,6 +1,7 @@
 // What the model saw at an event: messages, wire JSON, and the difference to another event.
 
 import { bindKeys } from "./keys.js";
+import { diffLines } from "./line_diff.js";
 import { eventCells, VirtualList } from "./list.js";
 import { body, byId, el, full, longText, quietly, read, sessionPath, show } from "./page.js";
 
@@ -10,7 +11,26 @@ let list = null;
 let wanted = null;
 
 async function start() {
-  const found = await read(`at/${seq}${other ? `?vs=${other}` : ""}`);
+  const stop = new AbortController();
+  const began = Date.now();
+  const cancel = el("button", { type: "button", class: "act", onclick: () => stop.abort() }, "Cancel");
+  const waiting = el("span", {}, "");
+  let known = false;
+  read(`at/${seq}?quick=1`).then((first) => {
+    if (!known && first.tokens) show(byId("state"), `After #${seq} the model saw about ${full(first.count)} messages, ${full(first.tokens)} tokens. `, waiting, cancel);
+  }, () => null);
+  const timer = setInterval(() => { waiting.textContent = `Reading them… ${Math.round((Date.now() - began) / 1000)} s`; }, 1000);
+  let found;
+  try {
+    found = await read(`at/${seq}${other ? `?vs=${other}` : ""}`, { signal: stop.signal });
+  } catch (problem) {
+    known = true;
+    show(byId("state"), problem.name === "AbortError" ? "Cancelled: reload the page to read it." : problem.message);
+    return;
+  } finally {
+    clearInterval(timer);
+    known = true;
+  }
   show(
     byId("state"),
     "After ",
@@ -25,7 +45,7 @@ async function start() {
       if (last < found.messages.length) return found.messages.slice(first, last + 1);
       return (await read(`at/${seq}?from=${first}`)).messages;
     },
-    draw: ([index, role, line, tokens, number]) => ({ kind: "", cells: eventCells(number || index, role, line, tokens) }),
+    draw: ([index, role, line, tokens, number, tool]) => ({ kind: "", cells: eventCells(number || index, `${role} ${tool}`, line, tokens) }),
     select: quietly((index) => message(index)),
   });
   bindKeys({ ...list.keys, "[": () => go(seq - 1), "]": () => go(seq + 1) });
@@ -50,25 +70,14 @@ function difference(parts) {
   show(
     byId("detail"),
     el("h2", {}, `#${other} → #${seq}`),
-    el("div", { class: "diff" }, parts.map((part) => {
+    el("div", { class: "differences" }, parts.map((part) => {
       if (part.kind === "same") return el("p", { class: "quiet" }, `${full(part.count ?? 1)} equal`);
       return [
         el("h3", {}, `${part.kind}: ${part.role ?? ""} ${part.number ? `#${part.number}` : ""}`),
-        el("pre", {}, runs(part.lines ?? []).map(([kind, text]) => el("span", { class: kind }, text))),
+        diffLines((part.lines ?? []).map((line) => [line[0], line.slice(1)])),
       ];
     }).flat()),
   );
-}
-
-/** Neighbouring lines of one kind as one text. */
-function runs(lines) {
-  const found = [];
-  for (const line of lines) {
-    const kind = line[0] === "+" ? "added" : line[0] === "-" ? "removed" : "quiet";
-    if (found.at(-1)?.[0] === kind) found.at(-1)[1] += `${line}\n`;
-    else found.push([kind, `${line}\n`]);
-  }
-  return found;
 }
 
 byId("wire").addEventListener("click", quietly(async () => {

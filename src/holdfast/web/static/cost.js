@@ -10,7 +10,7 @@ async function start() {
   const left = found.compacts_at && found.growth > 0 ? Math.max(0, Math.ceil((found.compacts_at - found.tokens) / found.growth)) : null;
   show(
     byId("state"),
-    el("strong", {}, short(found.tokens)),
+    el("strong", {}, full(found.tokens)),
     " tokens now",
     left === null ? "" : `; at the rate of the last events, the next compaction in about ${full(left)} events`,
   );
@@ -24,31 +24,30 @@ async function start() {
   ]);
   if (replies.length) {
     const data = [replies.map((one) => one[0]), replies.map((one) => one[1] + one[2] + one[3]), replies.map((one) => one[2])];
-    drawChart(byId("calls"), data, [{ color: "--soft" }, { color: "--accent", fill: true }], {
+    drawChart(byId("calls"), data, [{ name: "whole prompt", color: "--soft" }, { name: "read from the cache", color: "--accent", fill: true }], {
       choose: (seq) => { location.href = `${sessionPath}?e=${seq}`; },
     });
-    byId("calls").before(el("p", { class: "quiet" }, "Gray: the whole prompt. Filled: the part read from the cache."));
   } else show(byId("calls"), el("p", { class: "quiet" }, "No reply of this session has usage: append it with usage=."));
   show(byId("compactions"), compactions.length ? listed(compactions) : el("p", { class: "quiet" }, "None yet."));
 }
 
 function listed(compactions) {
   return table(
-    ["Compaction", ["Tokens", "n"], ["Archived", "n wide"], ["Model calls", "n wide"], ["Price", "n wide"], ["Cache written again", "n wide"], "Paid for itself"],
+    ["Compaction", ["Tokens", "n"], ["Archived", "n wide"], ["Model calls", "n wide"], ["Cache written again", "n wide"], ["Cost", "n"], "Paid for itself"],
     compactions.toReversed().map((one) => [
       [el("a", { href: `${sessionPath}/c/${one.seq}` }, `#${one.seq}`), one.undone ? " undone" : ""],
       `${short(one.before)} → ${short(one.after)}`,
       full(one.archived),
       full(one.cost?.calls ?? 0),
-      one.cost?.calls ? money(one.cost.price) : "–",
       one.cost ? full(one.cost.rewritten ?? 0) : "–",
+      one.cost ? money(one.spent) : "–",
       paid(one),
     ]),
   );
 }
 
 function paid(one) {
-  if (!one.cost) return "unknown";
+  if (!one.cost) return "unknown: another tool made it";
   const after = one.cost.pays_after;
   if (after === null || after === undefined) return "never: it saves too little";
   if (after === 0) return "at once";

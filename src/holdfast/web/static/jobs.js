@@ -53,7 +53,7 @@ function drawQueue({ queue, problem }) {
 
 function jobs(list) {
   return table(
-    ["Session", "State", ["Attempts", "n wide"], ["Added", "wide"], ["Took", "n"]],
+    [["Session", "main"], "State", ["Attempts", "n wide"], ["Added", "wide"], ["Took", "n"]],
     list.map((one) => [
       [one.path ? el("a", { href: one.path }, one.session_id) : "not a job of Holdfast", reason(one.outcome)],
       one.state,
@@ -67,7 +67,7 @@ function jobs(list) {
 
 function sessions(list) {
   return table(
-    ["Session", "State", ["Tokens", "n"], ["Compacts at", "n wide"], ["Last compaction", "wide"], ["Time", "wide"]],
+    [["Session", "main"], "State", ["Tokens", "n"], ["Compacts at", "n wide"], ["Last compaction", "wide"], ["Time", "wide"]],
     list.map((one) => [
       [el("a", { href: one.path }, one.title), reason(one.reason)],
       one.state,

@@ -7,7 +7,7 @@ const help = [
   ["g G", "first and last row"],
   ["/", "search; a number jumps to that event"],
   ["[ ]", "previous and next compaction"],
-  ["u", "undo the last compaction"],
+  ["u r", "undo the last compaction, redo it; asks first"],
   ["?", "this list"],
 ];
 

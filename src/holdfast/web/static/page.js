@@ -25,7 +25,7 @@ export function show(node, ...children) {
 export async function read(path, options) {
   const reply = await fetch(path.startsWith("/") ? path : `/api${sessionPath}/${path}`, options);
   const data = await reply.json();
-  if (!reply.ok) throw new Error(data.error);
+  if (!reply.ok) throw Object.assign(new Error(data.error), { status: reply.status });
   return data;
 }
 
@@ -40,6 +40,7 @@ export async function act(name, details = {}) {
     say(data.message);
     return data;
   } catch (problem) {
+    if (problem.status === 409) document.dispatchEvent(new CustomEvent("moved"));
     say(problem.message);
     return null;
   }
@@ -62,6 +63,39 @@ export function short(count) {
 export const calls = (count) => (count === 1 ? "1 call" : `${full(count)} calls`);
 export const when = (time) => time.slice(0, 16).replace("T", " ");
 export const money = (price) => (price === null || price === undefined ? "unknown" : `$${price.toFixed(price < 0.005 && price > 0 ? 4 : 2)}`);
+
+const STATES = { fine: "fine", soon: "compacts soon", over: "over", unreadable: "unreadable" };
+/** The state of a session as a word. */
+export const chip = (one) => el("span", { class: `state ${one.state}` }, STATES[one.state]);
+
+/** A bar of the window: its used part, and a mark where the next compaction is due. */
+export function gauge(one) {
+  const draw = (name, attributes) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    return node;
+  };
+  const label = one.headline || "unknown";
+  const bar = draw("svg", { class: `gauge ${one.state}`, role: "img", "aria-label": label });
+  bar.append(
+    draw("rect", { class: "whole", width: "100%", height: "100%" }),
+    draw("rect", { class: "used", width: one.used, height: "100%" }),
+    draw("line", { class: "limit", x1: one.mark, x2: one.mark, y1: "0", y2: "100%" }),
+  );
+  return bar;
+}
+
+const UNITS = [[60, "s"], [60, "min"], [24, "h"], [365, "d"], [Infinity, "y"]];
+/** The age of an ISO time in its largest unit. */
+export function ago(time) {
+  let age = (Date.now() - Date.parse(time)) / 1000;
+  if (Number.isNaN(age)) return "";
+  for (const [size, unit] of UNITS) {
+    if (age < size) return unit === "s" ? "now" : `${Math.floor(age)} ${unit} ago`;
+    age /= size;
+  }
+  return "";
+}
 
 /** A list of figures: name and value. */
 export function figures(node, pairs) {

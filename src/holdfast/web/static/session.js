@@ -1,14 +1,17 @@
-// The page of a session: the strip of its size, its events, and one of them in detail.
+// The page of a session: the curve of its size, its events, and one of them in detail.
 
-import { drawChart } from "./chart.js";
+import { sizeChart } from "./chart.js";
+import { confirmed } from "./confirm.js";
+import { content, toolOf } from "./content.js";
 import { bindKeys } from "./keys.js";
 import { eventCells, VirtualList } from "./list.js";
 import { addPauseButton, follow } from "./live.js";
-import { act, body, byId, el, full, longText, quietly, read, remember, say, sessionPath, short, show, when } from "./page.js";
+import { act, body, byId, chip, el, full, gauge, quietly, read, remember, say, sessionPath, show, when } from "./page.js";
 
-const marks = new Set(["compaction", "undo", "pin", "redaction", "attempt"]);
+const marks = new Set(["compaction", "undo", "pin", "redaction", "attempt", "policy"]);
 let compactions = [];
 let chart = null;
+let shown = JSON.parse(body.overview);
 
 const list = new VirtualList(byId("list"), {
   count: Number(body.version),
@@ -17,9 +20,9 @@ const list = new VirtualList(byId("list"), {
     for (const row of (await read(`rows?from=${first + 1}&to=${last + 1}`)).rows) found[row[0] - 1 - first] = row;
     return found;
   },
-  draw: ([seq, kind, role, line, tokens, , archived, lane]) => ({
+  draw: ([seq, kind, role, line, tokens, , archived, lane, , tool]) => ({
     kind: marks.has(kind) ? "mark" : archived ? "archived" : "",
-    cells: eventCells(seq, lane ? `${role} ${lane}` : role, line, tokens),
+    cells: eventCells(seq, [role, tool, lane].filter(Boolean).join(" "), line, tokens),
   }),
   select: quietly((index) => detail(index + 1)),
 });
@@ -30,83 +33,83 @@ async function detail(seq) {
   remember("e", seq);
   const event = await read(`event/${seq}`);
   if (wanted !== seq) return;
-  const state = event.archived ? "archived" : event.kind === "message" ? "in the context" : event.kind;
-  const facts = [event.role, state, event.tokens ? `${full(event.tokens)} tokens` : "", event.time ? when(event.time) : ""];
+  const state = event.archived ? "archived: the model no longer sees it" : event.kind === "message" ? "in the context" : "";
+  const facts = [event.role, toolOf(event), state, event.tokens ? `${full(event.tokens)} tokens` : "", event.time ? when(event.time) : ""];
   const acts = [el("a", { href: `${sessionPath}/at/${seq}` }, "What the model saw")];
   if (event.kind === "compaction") acts.unshift(el("a", { href: `${sessionPath}/c/${seq}` }, "What was lost, and why"));
+  else if (event.archived && shown.last) acts.unshift(el("a", { href: `${sessionPath}/c/${shown.last.seq}?e=${seq}` }, "Why it is not there"));
   if (!body.readonly) {
-    if (event.kind === "message") acts.push(button(event.pinned ? "Unpin" : "Pin", "pin", event.id, { pinned: !event.pinned }));
-    if (event.archived) acts.push(button("Restore", "restore", event.id));
-    if (!event.lane) acts.push(button("Fork here", "fork", event.id));
+    if (event.kind === "message") acts.push(button(event.pinned ? "Unpin" : "Pin", "pin", event, { pinned: !event.pinned }));
+    if (event.archived) acts.push(button("Restore", "restore", event, {}, true));
+    if (!event.lane) acts.push(button("Fork here", "fork", event, {}, true));
   }
   show(
     byId("detail"),
     el("h2", {}, `#${seq}`),
     el("p", { class: "quiet" }, facts.filter(Boolean).join(" · ")),
     el("div", { class: "acts" }, acts),
-    longText(event.text, event.next, (offset) => read(`event/${seq}?offset=${offset}`)),
+    content(event, (offset) => read(`event/${seq}?offset=${offset}`)),
   );
   byId("detail").scrollTop = 0;
 }
 
-function button(text, action, event, more = {}) {
+function button(text, action, event, more = {}, asks = false) {
   return el("button", {
     type: "button",
-    onclick: async () => {
-      const done = await act(action, { event, ...more });
+    onclick: quietly(async () => {
+      if (asks && !await confirmed(action, event.seq)) return;
+      const done = await act(action, { event: event.id, ...more });
       if (done?.path) location.href = done.path;
       else if (done) {
         await refresh(false);
         await detail(wanted);
       }
-    },
+    }),
   }, text);
 }
 
-async function undo() {
-  if (body.readonly || !byId("undo")) return;
-  if (await act("undo")) await refresh();
+/** Undoes the compaction in force, or redoes the one that was undone; asks first. */
+async function step(action) {
+  const subject = action === "undo" ? shown.last : shown.undone;
+  if (body.readonly) return say("This server only reads.");
+  if (!subject) return say(action === "undo" ? "There is no compaction to undo." : "There is nothing to redo.");
+  if (!await confirmed(action)) return null;
+  if (await act(action, { event: subject.id })) await refresh();
+  return null;
 }
 
 /** Shows what has changed; who looks at the newest event follows it, others stay at theirs. */
 async function refresh(follows = list.selected === list.count - 1) {
-  const now = await read(`/api${sessionPath}`);
-  const grown = now.version !== list.count;
-  body.version = now.version;
-  byId("state").querySelector("strong").textContent = short(now.tokens);
-  byId("state").lastChild.textContent = `${now.window ? ` of ${short(now.window)}` : " tokens"}, ${times(now.rounds)}`
-    + (now.next_at ? `, next at about ${short(now.next_at)}` : "") + (now.compacting ? ", being compacted now" : "");
-  const whole = Math.max(now.window || now.next_at || 200000, now.tokens, 1);
-  document.querySelector(".gauge .used").setAttribute("width", `${(100 * now.tokens / whole).toFixed(2)}%`);
-  last(now.last);
+  shown = await read(`/api${sessionPath}`);
+  const grown = shown.version !== list.count;
+  body.version = shown.version;
+  state();
   list.forget();
-  list.resize(now.version);
-  if (grown && follows) list.select(now.version - 1);
+  list.resize(shown.version);
+  if (grown && follows) list.select(shown.version - 1);
   await strip();
 }
 
-const times = (count) => ({ 0: "never compacted", 1: "compacted once", 2: "compacted twice" })[count] ?? `compacted ${full(count)} times`;
-
-function last(compaction) {
-  if (!compaction) return show(byId("last"), document.createTextNode("Nothing is archived: the model sees every message."));
-  const path = `${sessionPath}/c/${compaction.seq}`;
-  const archived = compaction.archived === 1 ? "1 message" : `${full(compaction.archived)} messages`;
-  return show(
+function state() {
+  show(byId("state"), chip(shown), " ", shown.headline);
+  show(byId("gauge"), gauge(shown));
+  const { last, undone } = shown;
+  const act = (text, action, name = {}) => (body.readonly ? null
+    : el("button", { type: "button", class: "act", ...name, onclick: quietly(() => step(action)) }, text));
+  show(
     byId("last"),
-    "Compaction ",
-    el("a", { href: path }, `#${compaction.seq}`),
-    ` by ${compaction.strategy || "a strategy"} archived ${archived}: ${short(compaction.before)} → ${short(compaction.after)}. `,
-    el("a", { href: path, class: "act" }, "What was lost"),
-    body.readonly ? null : el("button", { type: "button", id: "undo", class: "act", onclick: undo }, "Undo"),
+    last ? ["Compaction ", el("a", { href: `${sessionPath}/c/${last.seq}` }, `#${last.seq}`), ` ${shown.last_sentence} `,
+      el("a", { href: `${sessionPath}/c/${last.seq}`, class: "act" }, "What was lost"), act("Undo", "undo", { id: "undo" })] : shown.last_sentence,
+    undone ? [" Compaction ", el("a", { href: `${sessionPath}/c/${undone.seq}` }, `#${undone.seq}`), " is undone. ", act("Redo", "redo", { id: "redo" })] : null,
   );
 }
 
 async function strip() {
-  const { seqs, sizes, reported, compactions: found } = await read("sizes");
-  compactions = found.map(([seq]) => seq);
-  if (!seqs.length) return;
-  if (chart) chart.update([seqs, sizes, reported]);
-  else chart = drawChart(byId("strip"), [seqs, sizes, reported], [{ color: "--accent", fill: true }, { color: "--soft", gaps: true }], { choose: (seq) => list.select(seq - 1) });
+  const found = await read("sizes");
+  compactions = found.compactions.map(([seq]) => seq);
+  if (!found.seqs.length) return;
+  if (chart) chart.update(found);
+  else chart = sizeChart(byId("strip"), found, (seq) => list.select(seq - 1));
 }
 
 function jump(direction) {
@@ -116,7 +119,6 @@ function jump(direction) {
   else say(direction < 0 ? "There is no earlier compaction." : "There is no later compaction.");
 }
 
-byId("undo")?.addEventListener("click", undo);
 byId("search").form.addEventListener("submit", (event) => {
   const number = /^#?([\d,]+)$/.exec(byId("search").value.trim());
   if (!number) return;
@@ -125,9 +127,16 @@ byId("search").form.addEventListener("submit", (event) => {
   byId("search").blur();
   list.select(Number(number[1].replaceAll(",", "")) - 1);
 });
-bindKeys({ ...list.keys, u: undo, "[": () => jump(-1), "]": () => jump(1) });
+bindKeys({ ...list.keys, u: quietly(() => step("undo")), r: quietly(() => step("redo")), "[": () => jump(-1), "]": () => jump(1) });
+document.addEventListener("moved", quietly(() => refresh(false)));
 const asked = Number(new URLSearchParams(location.search).get("e"));
 list.select((asked || list.count) - 1);
+state();
 quietly(strip)();
-const pause = follow(quietly((version) => (version !== Number(body.version) ? refresh() : null)));
+const pause = follow(quietly(async (version) => {
+  if (version === Number(body.version)) return;
+  const before = shown.last?.seq;
+  await refresh();
+  if (shown.last?.seq !== before) say(shown.last ? `Somebody else compacted this session, or redid a compaction: #${shown.last.seq} is in force.` : "Somebody else undid the compaction.");
+}));
 addPauseButton(pause);

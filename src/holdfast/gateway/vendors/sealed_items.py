@@ -16,10 +16,10 @@ import zstandard
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ..errors import InvalidInput
-from ..messages import Json, to_json
-from ..messages.json_text import decodable
-from .protocols import ITEM_PREFIX
+from ...errors import InvalidInput
+from ...messages import Json, to_json
+from ...messages.json_text import decodable
+from ..protocols import ITEM_PREFIX
 
 KEY_VARIABLE = "HOLDFAST_ITEM_KEY"
 _MIN_KEY = 32

@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InvalidInput
-from ..follow import CACHE_MARK
-from ..messages import Json
-from .context_editing import read_edits, strip_thinking
-from .protocols import ITEM_PREFIX, CallKind, RequestBody
+from ...errors import InvalidInput
+from ...follow import CACHE_MARK
+from ...messages import Json
+from ..protocols import ITEM_PREFIX, CallKind, RequestBody
+from ..thinking import content_blocks, strip_thinking
+from .context_editing import read_edits
+from .requests import CompactionItem, CompactionRequest, ProtocolRefusal, ReturnedItem, open_last
 from .sealed_items import ItemSealer, is_sealed, text_digest
-from .vendor_requests import CompactionItem, CompactionRequest, ProtocolRefusal, ReturnedItem, open_last
 
 BETAS = frozenset(("context-management-2025-06-27", "compact-2026-01-12", "compact-2026-09-04"))
 """Values of `anthropic-beta` that only these protocols need."""
@@ -96,14 +97,9 @@ def _read_management(asked: CompactionRequest, body: RequestBody, given: Any) ->
         asked.instructions = edit.get("instructions") or None
 
 
-def _blocks(message: Json) -> list[Json]:
-    content = message.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
 def _has_open_call(messages: list[Json]) -> bool:
     last = messages[-1] if messages else {}
-    return last.get("role") == "assistant" and any(block.get("type") == "tool_use" for block in _blocks(last))
+    return last.get("role") == "assistant" and any(block.get("type") == "tool_use" for block in content_blocks(last))
 
 
 def _expand(body: RequestBody, asked: CompactionRequest, messages: list[Json], sealer: ItemSealer, owner: str) -> None:
@@ -111,7 +107,7 @@ def _expand(body: RequestBody, asked: CompactionRequest, messages: list[Json], s
     own = [
         (at, place, block)
         for at, message in enumerate(messages)
-        for place, block in enumerate(_blocks(message))
+        for place, block in enumerate(content_blocks(message))
         if block.get("type") == "compaction" and (_sealed(block) is not None)
     ]
     if not own:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..errors import InvalidInput
-from .options import DEFAULT_PORT
 
+DEFAULT_PORT = 8_399
 DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 FileKind = Literal["toml", "json", "lines"]
 _OPENAI, _ANTHROPIC, _GOOGLE = (
@@ -34,11 +34,6 @@ class ClientSetup(msgspec.Struct, frozen=True):
     """Environment variables that do the same."""
     upstreams: tuple[str, ...] = ()
     """Values of `holdfast serve --upstream` for its default providers."""
-
-
-def client_setup(name: str, url: str) -> ClientSetup:
-    """Returns the settings that connect a client to the gateway at a URL."""
-    return CLIENTS[name](url)
 
 
 def parse_gateway_url(text: str) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from ..follow import count_leading_system
-from ..messages import Json
-from .protocols import ITEM_PREFIX, CallKind, RequestBody
+from ...follow import count_leading_system
+from ...messages import Json
+from ..protocols import ITEM_PREFIX, CallKind, RequestBody
+from .requests import CompactionItem, CompactionRequest, ProtocolRefusal, ReturnedItem, open_last
 from .sealed_items import ItemSealer, is_sealed, message_digest
-from .vendor_requests import CompactionItem, CompactionRequest, ProtocolRefusal, ReturnedItem, open_last
 
 _FIELD = "context_management"
 _TRIGGER = "compaction_trigger"
@@ -30,8 +30,8 @@ def read_request(
     With `native`, all but these items is left to the upstream.
     """
     asked = CompactionRequest(now=kind == "compact" and not native)
-    if asked.now and isinstance(text := body.value("input"), str):
-        body.replace("input", [{"type": "message", "role": "user", "content": text}])
+    if asked.now and body.has_text_alone:
+        body.replace("input", [{"type": "message", "role": "user", "content": body.value("input")}])
     if not body.has_all_messages:
         return CompactionRequest()
     asked.threshold = None if native else _read_threshold(body)

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
-from ..messages import Json
-from ..tokens import Usage
+from ...io.http_server import HttpReply
+from ...messages import Json
+from ...tokens import Usage
+from ..client_sessions import SessionPlace
 from .context_editing import ContextEdits
 from .sealed_items import DamagedItem, ItemSealer, SealedItem
 
@@ -21,8 +23,7 @@ class ProtocolRefusal(Exception):
 
     def __init__(self, status: int, body: Json) -> None:
         super().__init__(status)
-        self.status = status
-        self.body = body
+        self.reply = HttpReply.json(body, status=status)
 
 
 class ReturnedItem(msgspec.Struct):
@@ -40,6 +41,12 @@ class ReturnedItem(msgspec.Struct):
         """The compacted messages."""
         decoded: list[Json] = msgspec.json.decode(self.item.messages)
         return decoded
+
+    @property
+    def place(self) -> SessionPlace:
+        """Where the list continues a session."""
+        item = self.item
+        return SessionPlace(item.session, item.last, self.after, self.leading, item.checkpoint)
 
 
 class CompactionRequest(msgspec.Struct):

@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InvalidInput
-from ..messages import Drop, Edit, Json, Replace, patch
+from ...errors import InvalidInput
+from ...messages import Edit, Json, Replace, patch
+from ..thinking import content_blocks, has_thinking, strip_thinking
 
 CLEARED = "[Old tool result cleared to save context: run the tool again if it is needed.]"
-_THINKING = ("thinking", "redacted_thinking")
-_ONLY_THINKING = "(This reply had only thinking.)"
 _KEEPS_THINKING = re.compile(r"opus-4-[5-9]|opus-[5-9]|sonnet-4-[6-9]|sonnet-[5-9]|fable|mythos")
 """Models that keep all thinking unless the edit names a number of turns."""
 Measure = Callable[[Json], int]
@@ -122,20 +121,10 @@ def _value(given: Any, where: str, least: int) -> int:
 # -- the edits -------------------------------------------------------------------------------------------------------
 
 
-def _blocks(message: Json) -> list[Json]:
-    content = message.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
 def _is_turn(message: Json) -> bool:
     """Whether a message begins a turn: one of the user that is not only tool results."""
-    blocks = _blocks(message)
+    blocks = content_blocks(message)
     return message.get("role") == "user" and (not blocks or any(b.get("type") != "tool_result" for b in blocks))
-
-
-def has_thinking(message: Json) -> bool:
-    """Whether a message of Anthropic's format has thinking, readable or not."""
-    return any(block.get("type") in _THINKING for block in _blocks(message))
 
 
 def _clear_thinking(messages: list[Json], keep: int) -> tuple[list[Json], int]:
@@ -152,20 +141,8 @@ def _clear_thinking(messages: list[Json], keep: int) -> tuple[list[Json], int]:
     return edited, len(cleared)
 
 
-def strip_thinking(message: Json) -> Json:
-    """Returns a message without its thinking; one that has nothing else says so."""
-    thoughts = [at for at, block in enumerate(_blocks(message)) if block.get("type") in _THINKING]
-    if not thoughts:
-        return message
-    edits: list[Edit] = [Drop(("content", at)) for at in thoughts]
-    if len(thoughts) == len(message["content"]):
-        edits = [Replace(("content",), [{"type": "text", "text": _ONLY_THINKING}])]
-    stripped: Json = patch(message, edits)
-    return stripped
-
-
 def _clear_tool_uses(messages: list[Json], how: ClearToolUses, tokens: int) -> tuple[list[Json], int]:
-    uses = [block for message in messages for block in _blocks(message) if block.get("type") == "tool_use"]
+    uses = [block for message in messages for block in content_blocks(message) if block.get("type") == "tool_use"]
     if (len(uses) if how.counts_uses else tokens) <= how.trigger:
         return messages, 0
     cleared = {
@@ -179,7 +156,7 @@ def _clear_tool_uses(messages: list[Json], how: ClearToolUses, tokens: int) -> t
 
 
 def _edits(message: Json, cleared: dict[str, str], how: ClearToolUses, seen: set[str]) -> Iterator[Edit]:
-    for at, block in enumerate(_blocks(message)):
+    for at, block in enumerate(content_blocks(message)):
         is_result = block.get("type") == "tool_result" and block.get("content") != CLEARED
         if is_result and (use := block.get("tool_use_id")) in cleared:
             seen.add(str(use))
