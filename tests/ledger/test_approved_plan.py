@@ -8,7 +8,7 @@ import pytest
 from ledger_helpers import Messages, assistant, filler, notes_on, page_of, section, tool_use, user
 
 from holdfast import compact
-from holdfast.ledger.text import APPROVED, APPROVED_ITEMS, PLAN
+from holdfast.ledger.headings import APPROVED, APPROVED_ITEMS, PLAN
 
 STEPS = [f"{n}. Mend the {what} before the tide turns." for n, what in enumerate(["hull", "mast", "keel"], 1)]
 PLAN_TEXT = "\n".join(["# Refit of the Sea Otter", "", "The yard is ours until noon.", *STEPS])

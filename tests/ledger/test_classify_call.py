@@ -11,7 +11,7 @@ from ledger_helpers import Messages, filler, notes_on, section, tool_use, user
 
 from holdfast.agent.tools.files import WorkingFolder, file_tools
 from holdfast.ledger import HistoryExtractor
-from holdfast.ledger.text import COMMANDS, FILES, PLAN
+from holdfast.ledger.headings import COMMANDS, FILES, PLAN
 from holdfast.ledger.tool_calls import ToolAction, classify_call
 from holdfast.messages import ToolCall, decode_all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledger_helpers import Messages, filler, notes_on, page_of, section, tool_use, user
 
 from holdfast import compact
-from holdfast.ledger.text import FILES, FOUND
+from holdfast.ledger.headings import FILES, FOUND
 
 HITS = "\n".join(f"/srv/harbour/quay_{n}/mooring_{n}.go:{n}:{'x' * 60} {n}" for n in range(1, 60))
 

@@ -13,7 +13,8 @@ from ledger_helpers import page_of, section
 import histories
 from holdfast import compact
 from holdfast.ledger import PAGE_OPENING
-from holdfast.ledger.text import ALSO, ERRORS, EXCERPTS, GROUP, unquote_structure
+from holdfast.ledger.headings import ALSO, ERRORS, EXCERPTS, GROUP
+from holdfast.ledger.text import unquote_structure
 from holdfast.ledger.tool_calls import classify_call
 from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, encode_all, repair_messages, rules_for
 from holdfast.triggers import always

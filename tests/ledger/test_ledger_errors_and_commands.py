@@ -6,7 +6,7 @@ import pytest
 from ledger_helpers import Messages, filler, notes_on, section, tool_use, user
 
 from holdfast.ledger import parse_page
-from holdfast.ledger.text import COMMANDS, ERRORS, EXCERPTS, STEPS
+from holdfast.ledger.headings import COMMANDS, ERRORS, EXCERPTS, STEPS
 
 FAILED = "collected 3 items\nE   KeyError: 'tide_osterhaven'\nFAILED tests/test_tides.py::test_low_water"
 

@@ -8,7 +8,7 @@ from typing import Any
 from ledger_helpers import Messages, filler, notes_on, section, tool_use, user
 
 from holdfast.ledger import HistoryExtractor, parse_page
-from holdfast.ledger.text import FILES
+from holdfast.ledger.headings import FILES
 from holdfast.ledger.tool_calls import classify_call
 from holdfast.messages import ToolCall, decode_all
 

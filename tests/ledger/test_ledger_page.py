@@ -8,9 +8,8 @@ import pytest
 from ledger_helpers import Messages, assistant, filler, notes_on, page_of, section, tool_use, user
 
 from holdfast import compact
-from holdfast.context.references import citation
 from holdfast.ledger import HistoryExtractor, PageRenderer, SectionRenderer, parse_page
-from holdfast.ledger.text import COMMANDS, CONCLUSIONS, EXCERPTS, GROUP, PLAN, STEPS, TASK, USER_MESSAGES
+from holdfast.ledger.headings import COMMANDS, CONCLUSIONS, EXCERPTS, GROUP, PLAN, STEPS, TASK, USER_MESSAGES
 from holdfast.messages import decode_all
 from holdfast.recall.tools import tool_definitions
 
@@ -26,7 +25,7 @@ def test_rooms_of_about_the_same_size_share_a_selection() -> None:
     messages = decode_all([user("Mend the tide_table."), *read])[0]
     history = HistoryExtractor()
     history.read(messages, range(1, len(messages) + 1))
-    renderer = PageRenderer(SectionRenderer(history, citation, 1_000))
+    renderer = PageRenderer(SectionRenderer(history, 1_000))
     first, more, less = renderer.render(1_000), renderer.render(1_200), renderer.render(850)
     assert first.selection is more.selection is less.selection
     assert len(less.text) < len(first.text) < len(more.text) <= 1_200

@@ -5,11 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context.references import citation
 from holdfast.ledger import HistoryExtractor, SectionRenderer, parse_page
 from holdfast.ledger.entries import FileRecord
 from holdfast.ledger.files import abbreviate_root, list_by_folder
-from holdfast.ledger.text import FILES, PAGE_OPENING, ROOT, ROOT_IS
+from holdfast.ledger.headings import FILES, PAGE_OPENING, ROOT, ROOT_IS
 
 DEEP = "/home/mira/worktrees/tidebook-berths-and-boats/services/tidebook"
 FOLDERS = ("api", "api/routes", "store", "tides", "tests")
@@ -44,7 +43,7 @@ def listed(room: int) -> tuple[set[str], list[str]]:
     paths = {f"{DEEP}/{folder}/module_{at}.py" for folder in FOLDERS for at in range(3)}
     history = HistoryExtractor()
     history.files = {path: FileRecord(path, reads=1) for path in paths}
-    (expected,) = SectionRenderer(history, citation, 4_000).files(room, ())
+    (expected,) = SectionRenderer(history, 4_000).files(room, ())
     return paths, expected.splitlines()
 
 

@@ -8,7 +8,7 @@ import pytest
 from ledger_helpers import Messages, filler, notes_on, page_of, section, tool_use, user
 
 from holdfast import compact
-from holdfast.ledger.text import PLAN
+from holdfast.ledger.headings import PLAN
 
 TODOS = [
     {"content": "Read the log", "status": "completed", "activeForm": "Reading the log"},

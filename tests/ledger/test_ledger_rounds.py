@@ -14,7 +14,7 @@ from ledger_helpers import Messages, assistant, filler, page_of, section, tool_u
 
 import histories
 from holdfast import KeepLedger, MemoryStore, SessionService, compact
-from holdfast.ledger.text import TASK, USER_MESSAGES
+from holdfast.ledger.headings import TASK, USER_MESSAGES
 from holdfast.triggers import always
 
 TARGET = 1_500

@@ -7,7 +7,7 @@ from ledger_helpers import Messages, assistant, filler, notes_on, page_of, secti
 
 from holdfast import compact
 from holdfast.ledger import parse_page
-from holdfast.ledger.text import TASK, USER_MESSAGES
+from holdfast.ledger.headings import TASK, USER_MESSAGES
 
 ASK = "Move the tide tables of Osterhaven to the new format by Friday, and keep berth K7 closed."
 

@@ -7,8 +7,8 @@ from ledger_helpers import Messages, filler, page_of, section, tool_use, user
 
 from holdfast import compact
 from holdfast.ledger import parse_page
+from holdfast.ledger.headings import ALSO, EXCERPTS
 from holdfast.ledger.names import is_clear_alone
-from holdfast.ledger.text import ALSO, EXCERPTS
 
 SHORES = "and along the shore it goes by every post and every buoy that anybody ever laid there, "
 TABLE = "\n".join(f"readTide{letter * 3}(station) {SHORES * 3}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")

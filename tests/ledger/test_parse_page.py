@@ -9,7 +9,7 @@ from ledger_helpers import Messages, assistant, filler, page_of, section, tool_u
 import histories
 from holdfast import compact
 from holdfast.ledger import PAGE_OPENING, parse_page
-from holdfast.ledger.text import COMMANDS, ERRORS, FILES, PLAN, USER_MESSAGES
+from holdfast.ledger.headings import COMMANDS, ERRORS, FILES, PLAN, USER_MESSAGES
 from holdfast.triggers import always
 
 STEPS = [{"step": "Mend it", "status": "in_progress"}, {"step": "Test it", "status": "pending"}]

@@ -7,7 +7,7 @@ from ledger_helpers import Json, Messages, assistant, filler, notes_on, page_of,
 
 from holdfast import compact
 from holdfast.ledger import HistoryExtractor, Ledger, required_facts
-from holdfast.ledger.text import CALLS, CONCLUSIONS, TASK
+from holdfast.ledger.headings import CALLS, CONCLUSIONS, TASK
 from holdfast.messages import decode_all, split_program_text
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ledger_helpers import Messages, filler, notes_on, section, tool_use, user
 
+from holdfast.ledger.headings import EXCERPTS
 from holdfast.ledger.shell_files import is_search_command, parse_match, resolve_path
-from holdfast.ledger.text import EXCERPTS
 
 FOUND = "lib/tides.py:12:    low_water = read_table('osterhaven')\nlib/tides.py-13-    return low_water"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ledger_helpers import filler, notes_on, section, tool_use, user
 
+from holdfast.ledger.headings import EXCERPTS, FILES
 from holdfast.ledger.shell_files import parse_file_writes, printed_path
-from holdfast.ledger.text import EXCERPTS, FILES
 from holdfast.ledger.tool_calls import classify_call
 from holdfast.messages import ToolCall
 

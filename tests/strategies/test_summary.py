@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import CompactionResult, Outcome, StructuredSummary, Summary, check, compact
 from holdfast.ledger.files import parse_file_list
-from holdfast.ledger.text import EXCERPTS
+from holdfast.ledger.headings import EXCERPTS
 from holdfast.messages import framed_message
 from holdfast.models import Failure, Limits, ModelCall, Reply, ScriptedModel
 from holdfast.strategies import (

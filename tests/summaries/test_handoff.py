@@ -12,10 +12,9 @@ from holdfast.ledger.entries import FileRecord
 from holdfast.ledger.lines import LedgerLine
 from holdfast.models import Reply
 from holdfast.models.calls import Failure
-from holdfast.summaries import SummaryInput, SummaryTranscript
+from holdfast.summaries import LOG_HEADING, SummaryInput, SummaryTranscript, log_section
 from holdfast.summaries.handoff import (
     HandoffText,
-    constraints_and_errors,
     drop_unknown_citations,
     lines_about_goal,
     relevant_files,
@@ -80,15 +79,19 @@ def line(text: str, place: int) -> LedgerLine:
     return LedgerLine(text, "user", "", place, 0, place)
 
 
-def test_constraints_and_errors_keeps_nothing_else() -> None:
+def test_section_of_constraints_and_errors_has_nothing_else() -> None:
+    """Of what the draft lost, these hold for every goal."""
     ledger = Ledger(
         users=[line("Build a harbour. Never use red paint.", 1), line("It is going well so far. Always ask first.", 5)],
         errors=[line("E  KeyError: 'tide'", 7)],
-        files=files("/a.py*"),
+        files=files("/a.py*", "/b.py"),
     )
-    kept = constraints_and_errors(ledger)
-    assert [entry.text for entry in kept.users] == ["", "Never use red paint.", "Always ask first."]
-    assert ([error.text for error in kept.errors], kept.files) == (["E  KeyError: 'tide'"], [])
+    restored = log_section("They talked.", "", ledger, 500, len, kinds=("constraint", "error"))
+    assert restored.section == (
+        f"{LOG_HEADING}\n\n### The user said\n[1] Never use red paint.\n[5] Always ask first.\n\n"
+        "### Last errors\n- E  KeyError: 'tide'"
+    )
+    assert (restored.restored, restored.left_out) == (3, 0)
 
 
 def test_lines_about_goal_rank_rare_words_first() -> None:

@@ -96,6 +96,13 @@ def test_unknown_id_is_ignored() -> None:
     assert state.tasks == (StateItem("t1", "A", "open"), StateItem("t3", "B", "open"))
 
 
+def test_id_alone_changes_the_entry_that_the_delta_states_under_it() -> None:
+    state = after(tasks("A"), StateDelta(tasks=(StateChange("B", "t1"), StateChange("", "t1", "done"))))
+    assert state.tasks == (StateItem("t1", "B", "done"),)
+    state = after(StateDelta(tasks=(StateChange("", "t9", "blocked"), StateChange("C", "t9"))))
+    assert state.tasks == (StateItem("t1", "C", "blocked"),)
+
+
 def test_status_is_dropped_outside_tasks() -> None:
     assert after(StateDelta(risks=(StateChange("Storm", "", "done"),))).risks == (StateItem("r1", "Storm"),)
 

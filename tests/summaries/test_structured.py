@@ -6,8 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.summaries.structured import CompletedWork, RemovedItem, SummarySections, render_body, render_sections
-from holdfast.summaries.structured_extra import ExtraSection
+from holdfast.summaries.structured import (
+    CompletedWork,
+    ExtraSection,
+    RemovedItem,
+    SummarySections,
+    render_body,
+    render_sections,
+)
 from holdfast.summaries.structured_parse import parse_sections
 
 TASK = "Mend the tide tables of Osterhaven.\nAll of them, please."
@@ -323,6 +329,11 @@ def test_lines_of_a_code_block_in_an_item_stay_apart() -> None:
         context=("git tag v1 ⏎   git push ⏎ rm -rf dist",),
     )
     assert parse_sections(render_body(read)) == read
+
+
+def test_parse_sections_box_alone_begins_an_item_on_the_next_line() -> None:
+    read = parse_sections("## Pending Work\n- [ ] K7\n- [ ]\n  K8\n- [ ]\n")
+    assert read == SummarySections(pending=("K7", "K8"))
 
 
 def test_parse_sections_error_table() -> None:

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from test_structured import HOSTILE, LINES, SECTIONS, TASKS
 
 from holdfast.summaries import LOG_HEADING
-from holdfast.summaries.structured import SummarySections, render_sections
-from holdfast.summaries.structured_extra import ExtraSection, title_key
+from holdfast.summaries.structured import ExtraSection, SummarySections, render_sections, rendered_part
 from holdfast.summaries.structured_headings import parse_heading
-from holdfast.summaries.structured_parse import parse_sections, rendered_part
+from holdfast.summaries.structured_parse import parse_sections, title_key
 from real_sessions import SESSIONS, transcript
 
 KNOWN = "## Pending Work\n- K8\n"

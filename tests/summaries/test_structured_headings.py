@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.summaries.structured import CompletedWork, SummarySections, render_body
-from holdfast.summaries.structured_extra import ExtraSection
+from holdfast.summaries.structured import CompletedWork, ExtraSection, SummarySections, render_body
 from holdfast.summaries.structured_headings import parse_heading
 from holdfast.summaries.structured_parse import parse_sections
 
@@ -94,6 +93,13 @@ def test_label_of_the_state_may_be_a_heading(state: str) -> None:
 def test_plain_heading_with_nothing_below_it_is_kept_and_no_task() -> None:
     read = parse_sections("**Constraints**\n**Never delete it**\n\n**Pending**\n- K8\n\n**Gotchas**")
     assert read == SummarySections(pending=("K8",), extra=(ExtraSection("Overview", ("Never delete it", "Gotchas")),))
+
+
+@pytest.mark.parametrize("below", ["---", "```", "\n"])
+def test_heading_inside_a_section_with_no_text_below_it_is_kept(below: str) -> None:
+    assert parse_sections(f"## Decisions\n- K7\n### High priority\n{below}") == SummarySections(
+        decisions=("K7", "High priority")
+    )
 
 
 @pytest.mark.parametrize(

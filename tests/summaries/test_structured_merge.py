@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.summaries.structured import CompletedWork, RemovedItem, SummarySections, render_body
-from holdfast.summaries.structured_extra import ExtraSection
+from holdfast.summaries.structured import CompletedWork, ExtraSection, RemovedItem, SummarySections, render_body
 from holdfast.summaries.structured_merge import MergedSections, dropped_items, merge_sections, trim_to_fit, with_ids
 from holdfast.summaries.structured_parse import parse_sections
 

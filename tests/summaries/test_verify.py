@@ -1,4 +1,4 @@
-"""restore_missing_facts: a summary is verified against the log (H3, P13)."""
+"""log_section: a summary is verified against the log (H3, P13)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.ledger import Ledger
 from holdfast.ledger.entries import FileRecord
 from holdfast.ledger.lines import LedgerLine
-from holdfast.summaries import LOG_HEADING, restore_missing_facts
+from holdfast.summaries import LOG_HEADING
 from holdfast.summaries.log_section import Archived, LastRequest, RestoredFacts, log_section
 
 TASK = "Move the tide tables of Osterhaven to the new format."
@@ -46,7 +46,7 @@ def under(section: str, title: str) -> list[str]:
 
 
 def restore(summary: str, known: Ledger = WORKED, room: int = 4_000, visible: str = "") -> RestoredFacts:
-    return restore_missing_facts(summary, visible, known, room, len)
+    return log_section(summary, visible, known, room, len)
 
 
 # -- missing facts --------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def ledgers(draw: st.DrawFn) -> Ledger:
 @example(known=ledger("", "pier mole tide"), summary="", room=57)
 @given(known=ledgers(), summary=PHRASES, room=st.integers(-10, 1_500))
 def test_section_never_exceeds_its_room(measure: object, known: Ledger, summary: str, room: int) -> None:
-    found = restore_missing_facts(summary, "", known, room, measure)  # type: ignore[arg-type]
+    found = log_section(summary, "", known, room, measure)  # type: ignore[arg-type]
     assert found.section == "" or measure(found.section) <= room  # type: ignore[operator]
     assert (found.section == "") == (found.restored == 0)
     assert found.left_out >= 0
@@ -249,7 +249,7 @@ def test_section_fits_text_with_more_tokens_per_character() -> None:
     known = ledger(
         "Mend the pier, and then the mole. " * 600, *[f"不要动第{number}号泊位的起重机。" for number in range(400)]
     )
-    found = restore_missing_facts(
+    found = log_section(
         "The pier and the mole are to be mended then.", "", known, 900, lambda text: len(text.encode()) // 3
     )
     assert found.restored > 20

@@ -2,27 +2,17 @@
 
 from .carry import is_ledger_page, merge_ledgers, trim_ledger
 from .entries import FileRecord, Ledger
-from .explain import LeftOutLine, PageExplanation, PageLine, explain_page, page_lines
 from .extract import HistoryExtractor
-from .facts import Fact, missing_facts, required_facts, steps_since
+from .facts import Fact, FactKind, missing_facts, required_facts, stated_facts, steps_since
 from .files import base_name, list_by_folder
+from .headings import COUNTED, PAGE_OPENING, ROUND
 from .lines import find_constraints, find_task
 from .names import find_names, find_words, name_kind
 from .page import LedgerPage, PageRenderer
 from .parse import is_section_heading, parse_page, shorten_page
 from .scoring import score_names
 from .sections import PartKey, SectionRenderer, part_key
-from .text import (
-    BRIEF_CHARS,
-    COUNTED,
-    PAGE_OPENING,
-    READABLE_CHARS,
-    ROUND,
-    clip,
-    head_and_tail,
-    quote_structure,
-    take_fitting,
-)
+from .text import BRIEF_CHARS, READABLE_CHARS, clip, head_and_tail, quote_structure, take_fitting
 from .tool_calls import failed_exit_line, find_user_replies, outcome_lines
 
 __all__ = [
@@ -32,19 +22,16 @@ __all__ = [
     "READABLE_CHARS",
     "ROUND",
     "Fact",
+    "FactKind",
     "FileRecord",
     "HistoryExtractor",
     "Ledger",
     "LedgerPage",
-    "LeftOutLine",
-    "PageExplanation",
-    "PageLine",
     "PageRenderer",
     "PartKey",
     "SectionRenderer",
     "base_name",
     "clip",
-    "explain_page",
     "failed_exit_line",
     "find_constraints",
     "find_names",
@@ -59,13 +46,13 @@ __all__ = [
     "missing_facts",
     "name_kind",
     "outcome_lines",
-    "page_lines",
     "parse_page",
     "part_key",
     "quote_structure",
     "required_facts",
     "score_names",
     "shorten_page",
+    "stated_facts",
     "steps_since",
     "take_fitting",
     "trim_ledger",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from typing import TypeVar
 
@@ -10,10 +10,11 @@ from msgspec import structs
 
 from ..messages import Message, is_framed
 from .entries import MAX_ATTACHMENTS, MAX_SOURCE_CHARS, CommandRecord, FileRecord, Ledger, take_within
+from .headings import PAGE_OPENING
 from .lines import LedgerLine, find_task
 from .names import NameFinder
 from .select import MIN_LINE_CHARS
-from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS
+from .text import BRIEF_CHARS, READABLE_CHARS
 
 _MAX_USERS, _MAX_CLOSINGS, _MAX_FILES, _MAX_COMMANDS = 200, 60, 400, 120
 Record = TypeVar("Record", FileRecord, CommandRecord)
@@ -22,39 +23,37 @@ Record = TypeVar("Record", FileRecord, CommandRecord)
 def trim_ledger(ledger: Ledger, names_of: NameFinder, scores: dict[str, float], room: int) -> Ledger:
     """Returns the ledger with its highest-scored lines, at most `room` characters of them, and their names."""
     showable = (line for line in ledger.lines if len(line.text.strip()) >= MIN_LINE_CHARS or line.kind == "name")
-    ranked = nlargest(1 + room // MIN_LINE_CHARS, showable, key=lambda line: _density(line, names_of, scores))
+
+    def density(line: LedgerLine) -> float:
+        return sum([scores.get(name, 0.0) for name in names_of(line.text)]) / (len(line.text) + 1)
+
+    ranked = nlargest(1 + room // MIN_LINE_CHARS, showable, key=density)
     kept = take_within(((line.text + line.source[MAX_SOURCE_CHARS:], line) for line in ranked), room)
     kept.sort(key=lambda line: line.offset)
     users, calls = _trim_users(ledger.users, room), _newest_clipped(ledger.calls, BRIEF_CHARS, room)
     places = {line.place for line in users}
     gone = [line for line in ledger.users if line.place not in places]
     names = {name for line in kept for name in names_of(line.text)}
-    return Ledger(
-        time=ledger.time,
-        offset=ledger.offset,
-        counted=ledger.counted,
+    steps = ((step[: 2 * BRIEF_CHARS], status[:BRIEF_CHARS]) for step, status in ledger.plan)
+    return structs.replace(
+        ledger,
+        archived=0,
+        round=0,
         users=users,
         omitted_users=ledger.omitted_users + len(gone),
         omitted_from=ledger.omitted_from or min((line.place for line in gone), default=0),
         closings=_newest_clipped(ledger.closings[-_MAX_CLOSINGS:], 2 * BRIEF_CHARS, room),
         approved=ledger.approved and structs.replace(ledger.approved, text=ledger.approved.text[:room]),
-        plan_place=ledger.plan_place,
-        plan_from_page=ledger.plan_from_page,
-        plan=take_within(((step, (step, status)) for step, status in _clip_steps(ledger.plan)), room),
+        plan=take_within(((step, (step, status)) for step, status in steps), room),
         calls=calls,
         omitted_calls=ledger.omitted_calls + len(ledger.calls) - len(calls),
         steps=_newest_clipped(ledger.steps, BRIEF_CHARS, room),
         files=_newest_within(((file.path, file) for file in ledger.files), _MAX_FILES, room),
         commands=_newest_within(((command.text, command) for command in ledger.commands), _MAX_COMMANDS, room),
-        errors=ledger.errors,
         attached=ledger.attached[-MAX_ATTACHMENTS:],
         lines=kept,
         names={name: seen for name, seen in ledger.names.items() if name in names and seen.kind != "word"},
     )
-
-
-def _density(line: LedgerLine, names_of: NameFinder, scores: dict[str, float]) -> float:
-    return sum([scores.get(name, 0.0) for name in names_of(line.text)]) / (len(line.text) + 1)
 
 
 def _trim_users(users: list[LedgerLine], room: int) -> list[LedgerLine]:
@@ -71,10 +70,6 @@ def _newest_clipped(lines: Sequence[LedgerLine], longest: int, room: int) -> lis
     """Returns the newest lines, each cut to what a page can show."""
     cut = [structs.replace(line, text=line.text[: longest + BRIEF_CHARS]) for line in lines]
     return take_within(((line.text, line) for line in reversed(cut)), room)[::-1]
-
-
-def _clip_steps(plan: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    return ((step[: 2 * BRIEF_CHARS], status[:BRIEF_CHARS]) for step, status in plan)
 
 
 def _newest_within(subjects: Iterable[tuple[str, Record]], most: int, room: int) -> list[Record]:

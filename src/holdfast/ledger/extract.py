@@ -24,12 +24,13 @@ from . import entries
 from .commands import SEVERAL_FOLDERS
 from .entries import CommandRecord, Ledger, count_mentions, count_uses
 from .files import FileIndex, FileLines
+from .headings import REJECTED
 from .lines import (
+    EMPTY_REPLY,
     FILE_KINDS,
     LedgerLine,
     LineKind,
     ToolOutput,
-    is_placeholder_reply,
     latest_error_lines,
     shows_no_error,
     split_lines,
@@ -38,7 +39,7 @@ from .lines import (
 from .names import NameCache, find_exact_names
 from .plan import ApprovalTracker, PlanTracker
 from .shell_files import FileChange, parse_match, shows_file_versions
-from .text import BRIEF_CHARS, REJECTED, clip
+from .text import BRIEF_CHARS, clip
 from .tool_calls import (
     ToolAction,
     are_alike,
@@ -203,7 +204,7 @@ class HistoryExtractor:
         if role == "assistant":
             self._runs_command = False
             reply = "\n\n".join(texts.values())
-            if is_placeholder_reply(reply):
+            if reply.strip() == EMPTY_REPLY:
                 return
             self._approvals.read_reply(reply, place)
             self._last_reply = LedgerLine(reply[:_MAX_MESSAGE_CHARS], "said", "", place, 0, self.time)
@@ -344,16 +345,15 @@ class HistoryExtractor:
         name_sources: list[str] = []
         for number, line, whole in split:
             offset += len(line)
+            of, under = kind, source
             if found and (match := parse_match(line)):
                 path, number, line = match
                 name_sources.append(path)
                 if not line.strip():
                     continue
-                path = self.files.resolve(path)
-                self._file_lines.add(path, (line,))
-                noted = LedgerLine(line, "file", path, place, number, time, offset, batch_size, whole, 1, part)
-            else:
-                noted = LedgerLine(line, kind, source, place, number, time, offset, batch_size, whole, 1, part)
+                of, under = "file", self.files.resolve(path)
+                self._file_lines.add(under, (line,))
+            noted = LedgerLine(line, of, under, place, number, time, offset, batch_size, whole, 1, part)
             if before := lines.pop(line, None):
                 noted.occurrences = before.occurrences + 1
             lines[line] = noted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Literal
@@ -47,18 +47,27 @@ def required_facts(ledger: Ledger) -> tuple[Fact, ...]:
     The user's other statements come last: not every constraint is worded as one.
     """
     task = find_task(ledger.users)
-    sentences = [
-        Fact(_sentence_kind(sentence), sentence, place, order) for sentence, place, order in _sentences(ledger)
-    ]
+    sentences = stated_facts(ledger.users)
+    printed = [line for line in ledger.errors if line.kind != "file"]  # error lines in files are not news
     return (
         *([Fact("task", task.text, task.place)] if task else ()),
         *(fact for fact in sentences if fact.kind == "constraint"),
         *(Fact("pending", step, 0) for step, status in ledger.plan if not is_finished(status)),
-        *(Fact("error", line.text.strip(), line.place) for line in _printed_errors(ledger.errors)[-_MAX_ERROR_FACTS:]),
+        *(Fact("error", line.text.strip(), line.place) for line in printed[-_MAX_ERROR_FACTS:]),
         *(Fact("file", file.path, file.place) for file in ledger.files if file.edits or file.deleted),
         *(Fact("earlier", line.text, 0) for line in ledger.closings if line.source == EARLIER_SUMMARY),
         *(fact for fact in sentences if fact.kind == "statement" and task and fact.text not in task.text),
     )
+
+
+def stated_facts(lines: Iterable[LedgerLine]) -> list[Fact]:
+    """Returns the sentences of these lines, as constraints or as other statements."""
+    return [
+        Fact("constraint" if CONSTRAINT.search(sentence) else "statement", sentence.strip(), line.place, order)
+        for line in lines
+        for order, sentence in enumerate(SENTENCE.findall(line.text))
+        if len(find_words(sentence)) >= _MIN_WORDS or CONSTRAINT.search(sentence)
+    ]
 
 
 def steps_since(ledger: Ledger, place: int) -> list[tuple[int, str]]:
@@ -74,22 +83,6 @@ def steps_since(ledger: Ledger, place: int) -> list[tuple[int, str]]:
         if (file.edits or file.deleted) and file.place > place
     )
     return sorted([*((line.place, line.text) for line in ledger.calls), *ran, *changed])
-
-
-def _printed_errors(errors: Sequence[LedgerLine]) -> list[LedgerLine]:
-    """Returns errors printed by commands and tools; error lines in files are not news."""
-    return [line for line in errors if line.kind != "file"]
-
-
-def _sentence_kind(sentence: str) -> FactKind:
-    return "constraint" if CONSTRAINT.search(sentence) else "statement"
-
-
-def _sentences(ledger: Ledger) -> Iterator[tuple[str, int, int]]:
-    for line in ledger.users:
-        for order, sentence in enumerate(SENTENCE.findall(line.text)):
-            if len(find_words(sentence)) >= _MIN_WORDS or CONSTRAINT.search(sentence):
-                yield sentence.strip(), line.place, order
 
 
 def missing_facts(facts: Iterable[Fact], summary: str) -> tuple[Fact, ...]:

@@ -11,9 +11,9 @@ from itertools import islice
 from msgspec.structs import replace
 
 from .entries import FileRecord
+from .headings import ROOT, ROOT_IS
 from .lines import FILE_KINDS, LedgerLine, split_lines
 from .shell_files import FileChange, resolve_path
-from .text import ROOT, ROOT_IS
 
 _FILES_PER_LINE, _MAX_PATHS_COMPARED = 10, 50
 _STATUS = r"written|neither read nor written|deleted|edited (\d+)×"

@@ -279,7 +279,7 @@ def split_reminders(text: str) -> tuple[str, str]:
 
 _MAX_TASK_CANDIDATES = 4
 """Number of first user messages among which the task is searched."""
-_EMPTY_REPLY = "No response requested."
+EMPTY_REPLY = "No response requested."
 """Placeholder for an empty assistant turn."""
 
 
@@ -302,8 +302,3 @@ def find_constraints(text: str) -> list[str]:
     if not CONSTRAINT.search(text):
         return []
     return [sentence.strip() for sentence in SENTENCE.findall(text) if CONSTRAINT.search(sentence)]
-
-
-def is_placeholder_reply(text: str) -> bool:
-    """Whether a program inserted this text for an empty assistant turn."""
-    return text.strip() == _EMPTY_REPLY

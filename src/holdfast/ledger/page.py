@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import msgspec
 
+from . import headings
 from .lines import LedgerLine, find_task
 from .sections import (
     CLOSINGS_SHARE,
@@ -20,16 +21,7 @@ from .sections import (
     sort_by_position,
 )
 from .select import Selection
-from .text import (
-    BRIEF_CHARS,
-    CITATION_CHARS,
-    COMMANDS,
-    CONCLUSIONS,
-    READABLE_CHARS,
-    USER_MESSAGES,
-    clip_evenly,
-    quote_structure,
-)
+from .text import BRIEF_CHARS, CITATION_CHARS, READABLE_CHARS, clip_evenly, quote_structure
 
 _MAX_SECTIONS_SCALE = 2
 """Beside a long trail, the sections are at most so many times larger than on a page without one."""
@@ -87,7 +79,9 @@ class PageRenderer:
         conclusions = clip_evenly(
             archived_lines(history.closings, staying), int(whole * CLOSINGS_SHARE), 2 * BRIEF_CHARS
         )
-        errors, in_results = self._place_errors(sections.recent_errors(whole, visible))
+        recent = sections.recent_errors(whole, visible)
+        in_results = [line for line in recent if part_key(line) in self._shortened]
+        errors = [line for line in recent if part_key(line) not in self._shortened]
         opening = [self._intro, *sections.task(whole, staying)]
         shown = "\n".join([visible, *opening, *(text for _, text in users)])
         fixed = [
@@ -115,31 +109,24 @@ class PageRenderer:
         listed = [line for line in listed if line not in of_task]
         users += [(line.place, quote_structure(line.text.strip())) for line in listed if line.kind == "user"]
         conclusions += [(line.place, quote_structure(line.text.strip())) for line in listed if line.kind == "said"]
-        commands += [line.text for line in listed if line.source == COMMANDS]
-        fixed = [*opening, *sections.messages(USER_MESSAGES, users, sections.omitted_users(requests, users)), *fixed]
-        fixed += [*sections.commands(commands), *sections.messages(CONCLUSIONS, conclusions)]
+        commands += [line.text for line in listed if line.source == headings.COMMANDS]
+        fixed = [
+            *opening,
+            *sections.messages(headings.USER_MESSAGES, users, sections.omitted_users(requests, users)),
+            *fixed,
+        ]
+        fixed += [*sections.commands(commands), *sections.messages(headings.CONCLUSIONS, conclusions)]
         fixed += sections.excerpts(
-            [line for line in listed if line.kind not in ("user", "said") and line.source != COMMANDS]
+            [line for line in listed if line.kind not in ("user", "said") and line.source != headings.COMMANDS]
         )
         fixed += steps
+        result_lines: dict[PartKey, list[LedgerLine]] = {}
+        for line in sorted(selected, key=lambda line: line.number):
+            if (part := part_key(line)) in self._shortened:
+                result_lines.setdefault(part, []).append(line)
         return LedgerPage(
             "\n\n".join(fixed),
-            _group_by_part(line for line in selected if part_key(line) in self._shortened),
+            result_lines,
             self._selection,
             left,
         )
-
-    def _place_errors(self, errors: Iterable[LedgerLine]) -> tuple[list[LedgerLine], list[LedgerLine]]:
-        """Splits error lines into those of archived messages and those that stand in their shortened result."""
-        archived: list[LedgerLine] = []
-        in_results: list[LedgerLine] = []
-        for line in errors:
-            (in_results if part_key(line) in self._shortened else archived).append(line)
-        return archived, in_results
-
-
-def _group_by_part(lines: Iterable[LedgerLine]) -> dict[PartKey, list[LedgerLine]]:
-    found: dict[PartKey, list[LedgerLine]] = {}
-    for line in sorted(lines, key=lambda line: line.number):
-        found.setdefault(part_key(line), []).append(line)
-    return found

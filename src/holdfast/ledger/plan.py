@@ -65,7 +65,8 @@ class PlanTracker:
         """Up to this message, a page that shows the plan counts every change."""
         self.from_page = from_page
         """Whether the steps were parsed from a page: then the positions of steps without a number are unknown."""
-        self._positions = {number: at for at, (step, _) in enumerate(self.steps) if (number := _step_number(step))}
+        found = ((_NUMBERED_STEP.match(step), at) for at, (step, _) in enumerate(self.steps))
+        self._positions = {int(number[1]): at for number, at in found if number}
         """Index of each numbered step."""
         self._last_number = max(self._positions, default=0)
 
@@ -94,12 +95,6 @@ class PlanTracker:
             return False
         self.steps[at] = (self.steps[at][0], status)
         return True
-
-
-def _step_number(step: str) -> int:
-    """Returns the number before a step, 0 if it has none."""
-    found = _NUMBERED_STEP.match(step)
-    return int(found[1]) if found else 0
 
 
 def without_step_number(step: str) -> str:

@@ -48,11 +48,6 @@ def _recency(now: int, time: int, scale: float) -> float:
     return decay(now - time, scale) if time >= 0 else 0.0
 
 
-def names_in_last_request(history: HistoryExtractor) -> set[str]:
-    """Returns the names in the last user message."""
-    return set(find_names(history.users[-1].text)) if history.users else set()
-
-
 def score_names(history: HistoryExtractor) -> dict[str, float]:
     """Returns each name's chance of being needed, with the retrieval bonus; plain words score by their rarity."""
     touched = {base_name(path): note for path, note in history.files.items()}
@@ -151,7 +146,8 @@ def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) 
             edit, again = _line_chances(line, common, nearness, held)
             edited[line.text] = edit
             reused[line.text] = 0.0 if line.kind == "user" else len(line.text) * again
-    total = sum(scores.values()) * _growth(room, history.offset // _CHARS_PER_TOKEN)
+    growth = min(room / _THREAD_TOKENS, _MAX_GROWTH * room / max(1, history.offset // _CHARS_PER_TOKEN))
+    total = sum(scores.values()) * max(1.0, growth)
     per_edit = EDITED_WEIGHT * total / max(1.0, sum(edited.values()))
     per_character = REUSED_WEIGHT * total / max(1.0, sum(reused.values()))
     return LineScores(
@@ -159,11 +155,6 @@ def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) 
         {text: per_character * length for text, length in reused.items()},
         per_character,
     )
-
-
-def _growth(room: int, tokens: int) -> float:
-    """Returns how much more lines weigh in this room than in little, for a history of so many tokens."""
-    return max(1.0, min(room / _THREAD_TOKENS, _MAX_GROWTH * room / max(1, tokens)))
 
 
 def _line_chances(line: LedgerLine, common: tuple[float, float], near: float, held: list[float]) -> tuple[float, float]:
@@ -197,7 +188,7 @@ def _recent_lines(
     their names."""
     reach, now = max(_MIN_REACH, _REACH_PER_TOKEN * room), history.time
     exact = {name: seen for name, seen in history.names.items() if seen.kind != "word"}
-    asked = names_in_last_request(history)
+    asked = set(find_names(history.users[-1].text)) if history.users else set()
     spoken = {
         name: max(_recency(now, seen.assistant_time, 3), 0.1 * (name in asked)) * decay(seen.mentions, 10)
         for name, seen in history.names.items()

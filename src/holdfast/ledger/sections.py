@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from itertools import groupby, islice
 
+from ..context.references import citation
+from . import headings
 from .commands import core_command, ran_in_one_folder, rerun_score, run_status
 from .entries import CommandRecord, FileRecord, take_within
 from .extract import HistoryExtractor
@@ -25,28 +27,9 @@ from .plan import open_items, plan_lines, without_step_number
 from .scoring import LineScores, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
 from .text import (
-    ALSO,
-    APPROVED,
-    APPROVED_ITEMS,
-    ATTACHED,
     BRIEF_CHARS,
-    CALLS,
     CITATION_CHARS,
-    COMMANDS,
-    ERRORS,
-    EXCERPTS,
-    FILES,
-    FOUND,
-    GROUP,
-    NO_ERRORS,
-    OMITTED,
-    PLAN,
-    RAN_AGAIN,
     READABLE_CHARS,
-    REJECTED,
-    SPEAKERS,
-    STEPS,
-    TASK,
     clip_evenly,
     clip_for_page,
     lines_after_gap,
@@ -55,14 +38,8 @@ from .text import (
 )
 from .tool_calls import CUT_PATH, is_finished
 
-_TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_SHARE = (
-    0.10,
-    0.05,
-    0.04,
-    0.16,
-    0.04,
-    0.12,
-)
+_TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE = 0.10, 0.05, 0.04
+_ERRORS_SHARE, _COMMANDS_SHARE, _FILES_SHARE = 0.16, 0.04, 0.12
 """Largest share of the room for each section; the excerpts get what is left."""
 _FOUND_SHARE, _FOUND_FROM_CHARS = 0.03, 12_000
 """Share of the room beyond so many characters for files that searches found: in less, lines to edit are worth more."""
@@ -94,16 +71,12 @@ class SectionRenderer:
     `approved_chars` is the room for an approved plan, by default a quarter of the page.
     """
 
-    def __init__(
-        self, history: HistoryExtractor, cite: Callable[[int], str], room: int, approved_chars: int | None = None
-    ) -> None:
+    def __init__(self, history: HistoryExtractor, room: int, approved_chars: int | None = None) -> None:
         self.history = history
         self.name_scores = score_names(history)
-        self._cite = cite
         self._alike = group_by_base_name(history.files)
-        self._titles: dict[str, str] = {}
-        self._important: dict[str, list[str]] = {}
-        self._error_sources: dict[tuple[str, int], str] = {}
+        self._source_title, self._error_source = cache(self._make_title), cache(self._make_error_source)
+        self.important_lines = cache(_important_lines)
         self._room = room
         self._approved_chars = room if approved_chars is None else approved_chars  # a token has about four characters
         self._filled = [0]
@@ -116,7 +89,7 @@ class SectionRenderer:
     @cached_property
     def _candidates(self) -> list[Candidate]:
         commands = self.history.commands.values()
-        ran = [LedgerLine(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in commands]
+        ran = [LedgerLine(ran.text, "asked", headings.COMMANDS, ran.place, 0, ran.time) for ran in commands]
         lines = [*self.history.lines.values(), *ran]
         scores = self.line_scores
         return rank_candidates(
@@ -157,24 +130,17 @@ class SectionRenderer:
 
     def render_excerpts(self, room: int, known: str, staying: Collection[int]) -> str:
         """Renders errors, files, commands and excerpts to follow a model's summary, within `room` characters."""
-        errors = self.recent_errors(room, known)
-        fixed, in_files = (
-            [*self.approved(room, known), *self.errors(errors), *self.files(room, staying, known)],
-            only_file_lines(errors),
-        )
-        commands = self.likely_commands(room, known)
-        left = (
-            room
-            - sum(len(section) + 2 for section in fixed)
-            - sum(len(text) + CITATION_CHARS for text in commands)
-            - HEADING_CHARS
-        )
-        left -= sum(len(line.text) + CITATION_CHARS for line in in_files)
-        known = "\n".join([known, *fixed, *commands, *(line.text for line in in_files)])
-        selected = [*in_files, *self.select(left, known, staying, (), in_files).within(left)]
-        commands += [line.text for line in selected if line.source == COMMANDS]
-        fixed += [*self.commands(commands), *self.excerpts([line for line in selected if line.source != COMMANDS])]
-        return "\n\n".join(fixed)
+        errors, commands = self.recent_errors(room, known), self.likely_commands(room, known)
+        fixed, in_files = [*self.approved(room, known), *self.errors(errors)], only_file_lines(errors)
+        fixed += self.files(room, staying, known)
+        texts = [*commands, *(line.text for line in in_files)]
+        left = room - HEADING_CHARS - sum(len(section) + 2 for section in fixed)
+        left -= sum(len(text) + CITATION_CHARS for text in texts)
+        selection = self.select(left, "\n".join([known, *fixed, *texts]), staying, (), in_files)
+        selected = [*in_files, *selection.within(left)]
+        commands += [line.text for line in selected if line.source == headings.COMMANDS]
+        excerpts = self.excerpts([line for line in selected if line.source != headings.COMMANDS])
+        return "\n\n".join([*fixed, *self.commands(commands), *excerpts])
 
     def select(
         self,
@@ -197,11 +163,11 @@ class SectionRenderer:
         def heading(line: LedgerLine) -> tuple[str, int]:
             if (part := part_key(line)) in shortened:
                 return f"{part}", 0
-            if line.source == COMMANDS:
-                return COMMANDS, 0
+            if line.source == headings.COMMANDS:
+                return headings.COMMANDS, 0
             if line.kind in ("said", "user"):
                 return f"{line.kind} {line.place}", CITATION_CHARS
-            return (title := self._title(line)), len(title) + len(GROUP) + CITATION_CHARS
+            return (title := self._title(line)), len(title) + len(headings.GROUP) + CITATION_CHARS
 
         pool = islice(filter(is_eligible, self._candidates), _MIN_POOL + max(0, room) // 16)
         opened = {heading(line)[0] for line in listed}
@@ -222,7 +188,7 @@ class SectionRenderer:
         if task is None or task.place in staying:
             return []
         text = clip_for_page(task.text, min(room // 2, max(READABLE_CHARS, int(room * _TASK_SHARE))))
-        return [f"{TASK} {self._cite(task.place)}\n{text}"]
+        return [f"{headings.TASK} {citation(task.place)}\n{text}"]
 
     def approved(self, room: int, visible: str) -> list[str]:
         """The plan that the user approved, verbatim if it fits; else its items that are not known to be done."""
@@ -231,12 +197,12 @@ class SectionRenderer:
             return []
         most, text = min(self._approved_chars, int(room * _PLAN_MAX_SHARE)), plan.text
         if fits := len(text) <= most:
-            title = APPROVED if plan.whole else APPROVED_ITEMS
+            title = headings.APPROVED if plan.whole else headings.APPROVED_ITEMS
         else:
             finished = [without_step_number(step) for step, status in self.history.plan.steps if is_finished(status)]
             hidden = (item for item in open_items(text, finished) if item not in visible)
-            title, text = APPROVED_ITEMS, "\n".join(take_fitting(hidden, most))
-        return [f"{title} {self._cite(plan.place)}\n{quote_structure(text)}"] if fits or text else []
+            title, text = headings.APPROVED_ITEMS, "\n".join(take_fitting(hidden, most))
+        return [f"{title} {citation(plan.place)}\n{quote_structure(text)}"] if fits or text else []
 
     def plan(self, room: int) -> list[str]:
         steps = self.history.plan.steps
@@ -244,26 +210,26 @@ class SectionRenderer:
             return []
         place = self.history.plan.place
         lines = take_fitting(plan_lines(steps), int(room * _PLAN_SHARE))
-        return ["\n".join([f"{PLAN} {self._cite(place)}" if place else PLAN, *lines])]
+        return ["\n".join([f"{headings.PLAN} {citation(place)}" if place else headings.PLAN, *lines])]
 
     def calls(self, room: int, staying: Collection[int]) -> list[str]:
         """Calls since the last user message, so that none is repeated."""
         done = archived_lines(self.history.calls, staying)
         kept = take_fitting(
-            (f"{self._cite(line.place)} {line.text}" for line in reversed(done)), int(room * _CALLS_SHARE)
+            (f"{citation(line.place)} {line.text}" for line in reversed(done)), int(room * _CALLS_SHARE)
         )
         left = self.history.omitted_calls + len(done) - len(kept)
-        more = [f"{OMITTED}{left:,} earlier)"] if left else []
-        return ["\n".join([CALLS, *more, *reversed(kept)])] if done else []
+        more = [f"{headings.OMITTED}{left:,} earlier)"] if left else []
+        return ["\n".join([headings.CALLS, *more, *reversed(kept)])] if done else []
 
     def steps(self, room: int, staying: Collection[int]) -> list[str]:
         """What was said and called right before the messages that stay."""
         done = reversed(archived_lines(self.history.steps, staying))
         seen: set[str] = set()
         brief = ((line.place, self._brief_step(line.text, seen)) for line in done)
-        shown = (f"{self._cite(place)} {quote_structure(text)}" for place, text in brief if text)
+        shown = (f"{citation(place)} {quote_structure(text)}" for place, text in brief if text)
         kept = take_within(((text, text) for text in shown), int(room * _STEPS_SHARE))
-        return ["\n".join([STEPS, *reversed(kept)])] if kept else []
+        return ["\n".join([headings.STEPS, *reversed(kept)])] if kept else []
 
     def _brief_step(self, text: str, seen: set[str]) -> str:
         """Leaves out what a newer step shows and shortens the paths of files that it names; nothing if all is shown."""
@@ -292,22 +258,17 @@ class SectionRenderer:
         ran = [line for line in lines if line.kind != "file"]
         groups = groupby(ran, key=lambda line: (line.source, line.place))
         blocks = [
-            f"{self._error_source(run)}\n" + "\n".join(quote_structure(line.text) for line in group)
+            f"{self._error_source(*run)}\n" + "\n".join(quote_structure(line.text) for line in group)
             for run, group in groups
         ]
-        return ["\n".join([ERRORS, *blocks])] if blocks else []
-
-    def _error_source(self, run: tuple[str, int]) -> str:
-        if run not in self._error_sources:
-            self._error_sources[run] = self._make_error_source(*run)
-        return self._error_sources[run]
+        return ["\n".join([headings.ERRORS, *blocks])] if blocks else []
 
     def _make_error_source(self, source: str, place: int) -> str:
         ran, latest = self.history.commands.get(source), self._latest_runs.get(core_command(source))
         if ran is None or latest is None or latest.place <= place or not ran_in_one_folder(ran, latest):
-            return self._cite(place)
-        outcome = NO_ERRORS if self.history.ran_without_errors(latest) else ""
-        return f"{self._cite(place)}{RAN_AGAIN}{self._cite(latest.place)}{outcome})"
+            return citation(place)
+        outcome = headings.NO_ERRORS if self.history.ran_without_errors(latest) else ""
+        return f"{citation(place)}{headings.RAN_AGAIN}{citation(latest.place)}{outcome})"
 
     @cached_property
     def _latest_runs(self) -> dict[str, CommandRecord]:
@@ -321,8 +282,8 @@ class SectionRenderer:
         if sum(map(len, lines)) + len(lines) > room:
             lines = abbreviate_root(lines, room // 3)
         attached = archived_lines(self.history.attached, staying)
-        lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
-        return ["\n".join([FILES, *map(quote_structure, take_fitting(lines, room))])] if lines else []
+        lines += [f"{headings.ATTACHED}{line.text} {citation(line.place)}" for line in reversed(attached)]
+        return ["\n".join([headings.FILES, *map(quote_structure, take_fitting(lines, room))])] if lines else []
 
     def found(self, room: int, visible: str) -> list[str]:
         """Files that only searches named, the likeliest to be needed: a line of them need not be worth its heading."""
@@ -330,7 +291,7 @@ class SectionRenderer:
         hidden = (path for path in self._found_paths if path not in visible) if room else ()
         paths = take_within(((base_name(path), path) for path in hidden), room)
         lines = list_by_folder(FileRecord(path, reads=1) for path in paths)
-        return ["\n".join([FOUND, *map(quote_structure, take_fitting(lines, room))])] if lines else []
+        return ["\n".join([headings.FOUND, *map(quote_structure, take_fitting(lines, room))])] if lines else []
 
     @cached_property
     def _found_paths(self) -> list[str]:
@@ -354,7 +315,11 @@ class SectionRenderer:
     def commands(self, texts: Iterable[str]) -> list[str]:
         ran = sorted((self.history.commands[text] for text in texts), key=lambda command: command.time)
         return (
-            ["\n".join([COMMANDS, *(quote_structure(f"{command.text}{run_status(command)}") for command in ran)])]
+            [
+                "\n".join(
+                    [headings.COMMANDS, *(quote_structure(f"{command.text}{run_status(command)}") for command in ran)]
+                )
+            ]
             if ran
             else []
         )
@@ -362,7 +327,7 @@ class SectionRenderer:
     def messages(self, title: str, texts: Iterable[CitedText], before: Sequence[str] = ()) -> list[str]:
         """Texts in message order, each message after its citation."""
         groups = groupby(sorted(texts, key=lambda cited: cited[0]), key=lambda cited: cited[0])
-        lines = [f"{self._cite(place)} " + "\n".join(text for _, text in group) for place, group in groups]
+        lines = [f"{citation(place)} " + "\n".join(text for _, text in group) for place, group in groups]
         return ["\n".join([title, *before, *lines])] if before or lines else []
 
     def omitted_users(self, users: Sequence[LedgerLine], texts: Iterable[CitedText]) -> list[str]:
@@ -370,7 +335,7 @@ class SectionRenderer:
         shown = {place for place, _ in texts}
         left = [line.place for line in users if line.place not in shown]
         count, first = self.history.omitted_users + len(left), self.history.omitted_from or min(left, default=0)
-        return [f"{OMITTED}{count:,} earlier, from {self._cite(first)} on)"] if count else []
+        return [f"{headings.OMITTED}{count:,} earlier, from {citation(first)} on)"] if count else []
 
     def excerpts(self, selected: Sequence[LedgerLine]) -> list[str]:
         """Lines grouped under their file or command, the newest group last."""
@@ -378,28 +343,17 @@ class SectionRenderer:
         for line in sort_by_position(selected):
             groups.setdefault(self._title(line), []).append(line)
         blocks = [self._group(lines) for lines in sorted(groups.values(), key=lambda lines: lines[-1].place)]
-        return [EXCERPTS, *blocks] if blocks else []
+        return [headings.EXCERPTS, *blocks] if blocks else []
 
     def _group(self, lines: Sequence[LedgerLine]) -> str:
         """Lines of one source under its title and the citations of their messages."""
-        cited = " ".join(dict.fromkeys(self._cite(line.place) for line in lines))
-        return "\n".join([f"{GROUP}{self._title(lines[0])} {cited}", *_render_lines(lines)])
+        cited = " ".join(dict.fromkeys(citation(line.place) for line in lines))
+        return "\n".join([f"{headings.GROUP}{self._title(lines[0])} {cited}", *_render_lines(lines)])
 
     def _title(self, line: LedgerLine) -> str:
         """Title of a group of lines: a file's name, a command, a search, or who wrote the message."""
-        if not line.source and line.kind in SPEAKERS:
-            return SPEAKERS[line.kind]
-        found = self._titles.get(line.source)
-        if found is None:
-            found = self._titles[line.source] = self._make_title(line.source)
-        return found
-
-    def important_lines(self, text: str) -> list[str]:
-        """Returns what must not be clipped from a user message: its rules, and what an earlier page had of it."""
-        found = self._important.get(text)
-        if found is None:
-            found = self._important[text] = list(dict.fromkeys([*find_constraints(text), *lines_after_gap(text)]))
-        return found
+        spoken = not line.source and line.kind in headings.SPEAKERS
+        return headings.SPEAKERS[line.kind] if spoken else self._source_title(line.source)
 
     def _short_path(self, path: str) -> str:
         return shortest_unique_path(path, self._alike.get(base_name(path), (path,))) or path
@@ -413,6 +367,11 @@ class SectionRenderer:
             if len(title) <= _MAX_TITLE_CHARS
             else (title[:_MAX_TITLE_CHARS].rpartition(" ")[0] or "tool output") + " …"
         )
+
+
+def _important_lines(text: str) -> list[str]:
+    """Returns what must not be clipped from a user message: its rules, and what an earlier page had of it."""
+    return list(dict.fromkeys([*find_constraints(text), *lines_after_gap(text)]))
 
 
 def part_key(line: LedgerLine) -> PartKey:
@@ -433,7 +392,11 @@ def archived_lines(lines: Iterable[LedgerLine], staying: Collection[int]) -> lis
 
 def _may_be_left_out(line: str) -> bool:
     """Whether a line of a step says nothing new the second time: not the name of a tool or of a file."""
-    return (" " in line and line != REJECTED) or line.isdecimal() or (is_path(line) and "." not in base_name(line))
+    return (
+        (" " in line and line != headings.REJECTED)
+        or line.isdecimal()
+        or (is_path(line) and "." not in base_name(line))
+    )
 
 
 def _render_lines(lines: Sequence[LedgerLine]) -> Iterator[str]:
@@ -441,4 +404,4 @@ def _render_lines(lines: Sequence[LedgerLine]) -> Iterator[str]:
     names = [line.text for line in lines if line.kind == "name"]
     yield from (quote_structure(line.text) for line in lines if line.kind != "name")
     if names:
-        yield ALSO + ", ".join(names)
+        yield headings.ALSO + ", ".join(names)

@@ -74,16 +74,12 @@ def rank_candidates(
         gain = own_score + reuse_score + share * sum(filter(None, map(scores.get, names)))
         if gain > 0:
             found.append(Candidate(line, own_score, reuse_score, share, gain / (len(text) + _LINE_OVERHEAD)))
-    found += _lone_names(newest, scores)
-    return sorted(found, key=attrgetter("density"), reverse=True)
-
-
-def _lone_names(newest: dict[str, LedgerLine], scores: dict[str, float]) -> Iterator[Candidate]:
-    """Yields names that are informative alone, each with the source of its newest line."""
     for name, line in newest.items():
-        if is_clear_alone(name, line.text):
+        if is_clear_alone(name, line.text):  # with the source of its newest line
             alone = LedgerLine(name, "name", line.source, line.place, line.number, line.time)
-            yield Candidate(alone, 0.0, 0.0, _NAME_SHARE, _NAME_SHARE * scores[name] / (len(name) + _SEPARATOR_CHARS))
+            density = _NAME_SHARE * scores[name] / (len(name) + _SEPARATOR_CHARS)
+            found.append(Candidate(alone, 0.0, 0.0, _NAME_SHARE, density))
+    return sorted(found, key=attrgetter("density"), reverse=True)
 
 
 Verdict = Literal["taken", "no room", "in a longer line", "not reached", "adds nothing"]
@@ -155,13 +151,11 @@ class Selection:
         rest = [(self._density(index), index) for index in range(len(self._pool)) if index not in verdicts]
         order: list[tuple[float, int, Verdict]] = [(self._densities[at], at, verdicts[at]) for at in verdicts]
         order += [(now, at, "not reached" if now > 0 else "adds nothing") for now, at in sorted(rest, reverse=True)]
+        best_first = [tuple(sorted(names, key=lambda name: -self._scores[name])) for names in self._names]
         return [
-            RankedLine(self._pool[at].line, rank, now, self._names_by_score(at), verdict)
+            RankedLine(self._pool[at].line, rank, now, best_first[at], verdict)
             for rank, (now, at, verdict) in enumerate(order, 1)
         ]
-
-    def _names_by_score(self, index: int) -> tuple[str, ...]:
-        return tuple(sorted(self._names[index], key=lambda name: -self._scores[name]))
 
     def _verdicts(self, room: int) -> dict[int, Verdict]:
         """Returns what becomes of the candidates, in the order in which they are considered, until the room is full."""

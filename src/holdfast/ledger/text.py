@@ -1,4 +1,4 @@
-"""Headings and fixed phrases shared by the page's renderer and parser; clipping and quoting of text."""
+"""Clips texts for the page, and quotes lines of them that look like its structure."""
 
 from __future__ import annotations
 
@@ -7,35 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from string import ascii_letters, digits
 
 from ..context.references import NUMBER
-from .lines import LedgerLine, LineKind
+from .headings import ALSO, OMITTED
+from .lines import LedgerLine
 
-PAGE_OPENING = "[Notes on the earlier conversation: "
-ROUND = "Compaction round "
-"""Precedes the number of the round, on pages and in summaries."""
-COUNTED = "Counts reach to "
-"""Precedes the number of the newest message that a page counts; it may still be shown."""
-TASK = "## Task"
-USER_MESSAGES = "## Later user messages"
-OMITTED = "(Omitted: "
-APPROVED, APPROVED_ITEMS = "## Approved plan", "## Approved plan, items not known to be done"
-PLAN = "## Open work"
-CALLS = "## Calls since last user message"
-ERRORS = "## Last tool errors, verbatim"
-FILES = "## Files (only read unless marked)"
-FOUND = "## Found by searches, not opened"
-COMMANDS = "## Commands"
-CONCLUSIONS = "## Decisions and findings"
-STEPS = "## Last steps before the messages below"
-REJECTED = "(rejected by the user)"
-EXCERPTS = '## Relevant excerpts (single lines, not whole texts; "also": more names from there)'
-ATTACHED = "Attached: "
-GROUP = "### "
-SPEAKERS: dict[LineKind, str] = {"said": "the assistant", "user": "the user"}
-"""Titles of excerpts from messages, by the kind of their lines."""
-RAN_AGAIN, NO_ERRORS = " (ran again in ", ", no errors"
-ALSO = "also: "
-ROOT, ROOT_IS = "…/", "…/ is "
-"""Abbreviates the common root folder of most files."""
 READABLE_CHARS = 800
 """Characters that are enough to tell what a message is about."""
 BRIEF_CHARS = 160

@@ -47,11 +47,8 @@ CUT_TEXT = "[…] "
 """Begins a text of which the last steps leave out what a newer step shows."""
 CUT_PATH = "[…]/"
 """Begins a path of which the last steps show only the end."""
-_DONE, _DROPPED = (
-    ("completed", "complete", "done", "finished", "closed"),
-    ("deleted", "cancelled", "canceled", "skipped"),
-)
-_FINISHED = (*_DONE, *_DROPPED)
+_DROPPED = ("deleted", "cancelled", "canceled", "skipped")
+_FINISHED = ("completed", "complete", "done", "finished", "closed", *_DROPPED)
 _OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
 _MAX_PATH_CHARS, _MAX_COMMAND_CHARS, _MAX_PATCH_CHARS = 1_000, 320, 400_000
 
@@ -94,7 +91,9 @@ def classify_call(call: ToolCall) -> ToolAction:
     texts = (text for text in (command, *given.values()) if isinstance(text, str))
     patch = next((text for text in texts if "*** Begin Patch" in text), None)
     if patch is not None:
-        return _classify_patch(call.name, patch[:_MAX_PATCH_CHARS])
+        parsed = parse_patch(patch[:_MAX_PATCH_CHARS])
+        changes = tuple(change for change in parsed if _is_line(change.path, _MAX_PATH_CHARS))
+        return ToolAction("edit", call.name, changes[0].path if changes else "", changes)
     if command:
         folder = _first_text(given, _FOLDER_KEYS)
         return _classify_command(call.name, command, folder if folder.startswith(("/", "~")) else "")
@@ -104,8 +103,10 @@ def classify_call(call: ToolCall) -> ToolAction:
         )
     if search := _first_text(given, _SEARCH_KEYS):
         return ToolAction("search", call.name, f"{search} in {path}" if path else search)
-    if path and (text := _first_text(given, ("text",))):
-        return _classify_path_and_text(call.name, path, text)
+    if path and (text := _first_text(given, ("text",))):  # one line is searched for, several are written to the file
+        if _is_line(text, _MAX_COMMAND_CHARS):
+            return ToolAction("search", call.name, f"{text} in {path}")
+        return ToolAction("write", call.name, path, (FileChange(path, new=text, kind="whole"),))
     if path:
         return ToolAction("read", call.name, path)
     return ToolAction("other", call.name, _short_arguments(given))
@@ -119,13 +120,6 @@ def _classify_command(tool: str, command: str, folder: str) -> ToolAction:
     return ToolAction(
         "search" if is_search_command(command) else "run", tool, subject, changes, command=brief, folder=folder
     )
-
-
-def _classify_path_and_text(tool: str, path: str, text: str) -> ToolAction:
-    """One line of text is searched for; several are written to the file."""
-    if _is_line(text, _MAX_COMMAND_CHARS):
-        return ToolAction("search", tool, f"{text} in {path}")
-    return ToolAction("write", tool, path, (FileChange(path, new=text, kind="whole"),))
 
 
 def _is_line(text: str, longest: int) -> bool:
@@ -187,11 +181,6 @@ def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             pair := (_first_text(edit, _OLD_TEXT_KEYS), _first_text(edit, _NEW_TEXT_KEYS))
         ) != ("", ""):
             yield pair
-
-
-def _classify_patch(tool: str, patch: str) -> ToolAction:
-    changes = tuple(change for change in parse_patch(patch) if _is_line(change.path, _MAX_PATH_CHARS))
-    return ToolAction("edit", tool, changes[0].path if changes else "", changes)
 
 
 def _short_arguments(given: Mapping[str, Any]) -> str:

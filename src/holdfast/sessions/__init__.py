@@ -2,11 +2,11 @@
 
 from ..compaction.size import Size
 from ..context import CompactionParameters
-from ..ledger import LeftOutLine, PageExplanation, PageLine
 from .blocking import BlockingSessionService, BlockingTurn
 from .explain import CompactionPreview, EventFate, Explanation
 from .handoff import Handoff
 from .live import Context
+from .page_lines import LeftOutLine, PageExplanation, PageLine
 from .service import SessionService
 from .turn import Turn
 

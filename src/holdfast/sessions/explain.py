@@ -21,7 +21,7 @@ from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, Hea
 from ..context.events import Event, EventKind, LaneTip
 from ..context.references import reference
 from ..errors import HoldfastError, InvalidInput, Outcome
-from ..ledger import PageExplanation, PageLine, is_ledger_page, page_lines
+from ..ledger import is_ledger_page
 from ..messages import Drop, Edit, Message, ToolCall, is_framed, strip_frame
 from ..messages.json_text import decodable
 from ..strategies import KeepLedger
@@ -34,6 +34,7 @@ from ..types import Strategy
 from .commit import prepare_view
 from .history import view_from
 from .live import LiveSession
+from .page_lines import PageExplanation, PageLine, explain_page, page_lines
 
 Fate = Literal["kept", "shown", "edited", "archived", "replaced"]
 """`shown`: visible as something else, such as a quoted pin; `replaced`: an earlier note that the new one supersedes."""
@@ -229,8 +230,8 @@ async def _recompute(live: LiveSession, event: Event, stored: Checkpoint) -> _Re
     prepare_view(run, view)
     decision = await in_thread(run.decide)
     why = _difference(decision, stored)
-    page = strategy.explanation if isinstance(strategy, ExplainedLedger) and not why else None
-    return _Recomputed(view, not why, why, page or PageExplanation(()))
+    rendered = strategy.rendered if isinstance(strategy, ExplainedLedger) and not why else None
+    return _Recomputed(view, not why, why, explain_page(*rendered) if rendered else PageExplanation(()))
 
 
 def _strategy_of(stored: Checkpoint) -> tuple[Strategy | None, str]:

@@ -11,7 +11,6 @@ import msgspec
 from ..compaction import SummarizerRun
 from ..context import Request
 from ..context.events import EventKind
-from ..context.references import citation
 from ..errors import Aborted, InvalidInput, InvalidLimit
 from ..ledger import FileRecord, HistoryExtractor, Ledger, PageRenderer, SectionRenderer, clip
 from ..ledger.lines import LedgerLine
@@ -29,14 +28,13 @@ from ..summaries import (
     SummaryInput,
     SummaryTranscript,
     build_transcript,
+    log_section,
     remove_hallucinated_names,
     replace_surrogates,
-    restore_missing_facts,
     write_to_fit,
 )
 from ..summaries.handoff import (
     HandoffText,
-    constraints_and_errors,
     lines_about_goal,
     relevant_files,
     shorten_title,
@@ -125,7 +123,7 @@ class SessionDigest:
 
     @cached_property
     def sections(self) -> SectionRenderer:
-        return SectionRenderer(self.extractor, citation, _PAGE_TOKENS)
+        return SectionRenderer(self.extractor, _PAGE_TOKENS)
 
     @cached_property
     def _page(self) -> PageRenderer:
@@ -205,13 +203,8 @@ def _write_handoff(request: Request, task: LedgerLine | None, goal: str, room: i
     checked = remove_hallucinated_names(draft.text, lambda: f"{goal}\n{digest.memory}\n{digest.full_text()}")
     files = _fitting_files(relevant_files(digest.ledger.files, goal, checked.text), int(room * _FILES_SHARE), digest)
     text = _join(checked.text, _file_list(files))
-    restored = restore_missing_facts(
-        f"{goal}\n{text}",
-        "",
-        constraints_and_errors(digest.ledger),
-        room - digest.count_tokens(text),
-        digest.count_tokens,
-    )
+    left, shown = room - digest.count_tokens(text), f"{goal}\n{text}"
+    restored = log_section(shown, "", digest.ledger, left, digest.count_tokens, kinds=("constraint", "error"))
     return Handoff(
         goal,
         _join(goal, source, text, restored.section),

@@ -25,10 +25,8 @@ from ..ledger import (
     ROUND,
     HistoryExtractor,
     LedgerPage,
-    PageExplanation,
     PageRenderer,
     SectionRenderer,
-    explain_page,
     is_ledger_page,
     outcome_lines,
     trim_ledger,
@@ -124,14 +122,14 @@ class KeepLedger(BaseStrategy):
 
 
 class ExplainedLedger(KeepLedger):
-    """`KeepLedger` that remembers why its last page has its lines and not others."""
+    """`KeepLedger` that remembers its last page and where its lines come from."""
 
-    explanation: PageExplanation | None = None
+    rendered: tuple[LedgerPage, SectionRenderer] | None = None
 
     def __call__(self, request: Request) -> Plan | Skip:
         answer, planner = self._plan(request)
         if planner is not None and planner.page.text:
-            self.explanation = explain_page(planner.page, planner.sections)
+            self.rendered = planner.page, planner.sections
         return answer
 
 
@@ -202,7 +200,7 @@ class _LedgerPlanner:
         read_history(self.history, request, self.places, 0, self.first)
         self.before = self.history.ledger()
         read_history(self.history, request, self.places, self.first, len(view.messages))
-        self.sections = SectionRenderer(self.history, citation, min(PAGE_TOKENS, room), self._approved_chars())
+        self.sections = SectionRenderer(self.history, min(PAGE_TOKENS, room), self._approved_chars())
         self.earlier_count = view.checkpoint.carry.archived or earlier.archived
         self._start_at(self._cut(room))
 

@@ -15,13 +15,14 @@ import msgspec
 
 from ..context import Carry, View
 from ..ledger import FileRecord, Ledger, base_name, is_ledger_page, merge_ledgers, name_kind, parse_page
+from ..ledger.headings import TASK
 from ..ledger.lines import LedgerLine
-from ..ledger.text import TASK
 from ..messages import Json, Message, is_aside, is_foreign_summary, is_framed, is_request, own_words, strip_frame
 from ..summaries.log_section import parse_log_section, split_log_section
 from ..summaries.state import WorkstreamState, parse_state
 from ..summaries.state_writer import split_state
-from ..summaries.structured_parse import original_task, parse_sections, summary_round
+from ..summaries.structured import original_task, summary_round
+from ..summaries.structured_parse import parse_sections
 from .trail import CUT_NOTE
 from .truncation import parse_truncation_note
 

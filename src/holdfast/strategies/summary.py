@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol, cast
 import msgspec
 
 from ..context import Plan, Request, Skip
-from ..context.references import citation
 from ..errors import InvalidInput, Outcome
 from ..ledger import (
     HistoryExtractor,
@@ -59,7 +58,8 @@ from ..summaries import (
 )
 from ..summaries.log_section import LastRequest, earlier_items, split_log_section
 from ..summaries.state_writer import split_state, verified_state
-from ..summaries.structured_parse import original_task, read_items
+from ..summaries.structured import original_task
+from ..summaries.structured_parse import read_items
 from ..tokens import count_tokens
 from ..tokens.budget import require_not_negative, require_positive
 from .base import BaseStrategy, run_strategy
@@ -220,7 +220,7 @@ class SummaryRun:
 
     @cached_property
     def _sections(self) -> SectionRenderer:
-        return SectionRenderer(self.history, citation, min(self.room, MAX_SUMMARY_TOKENS))
+        return SectionRenderer(self.history, min(self.room, MAX_SUMMARY_TOKENS))
 
     @cached_property
     def _page_renderer(self) -> PageRenderer:

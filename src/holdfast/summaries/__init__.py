@@ -10,7 +10,7 @@ from .free_text import (
     RECURSIVE_TASK,
     FreeText,
 )
-from .log_section import LOG_HEADING, Archived, log_section, restore_missing_facts
+from .log_section import LOG_HEADING, Archived, log_section
 from .prompts import SYSTEM_PROMPT, RejectedSummary, SummaryDraft, SummaryInput
 from .rendering import (
     SHADOW_PROMPT,
@@ -60,6 +60,5 @@ __all__ = [
     "log_section",
     "remove_hallucinated_names",
     "replace_surrogates",
-    "restore_missing_facts",
     "write_to_fit",
 ]

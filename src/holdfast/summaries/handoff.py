@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 
 from ..context.references import NUMBER, citation, cited_seqs
-from ..ledger import Fact, FileRecord, Ledger, base_name, find_words, required_facts, take_fitting
+from ..ledger import FileRecord, base_name, find_words, take_fitting
 from ..ledger.lines import LedgerLine
 from ..models.calls import Failure, ModelCall, Reply, Steps
 from .free_text import roll_up
@@ -97,16 +97,10 @@ def relevant_files(files: Iterable[FileRecord], goal: str, draft: str) -> list[F
     changed = [file for file in files if file.edits]
     wanted = find_words(goal)
     mentioned = wanted | find_words(draft)
-    direct = [file for file in files if file.path in draft or _file_name(file) in mentioned]
+    direct = [file for file in files if file.path in draft or base_name(file.path).lower() in mentioned]
     shared = [file for file in files if find_words(_WORD_BOUNDARY.sub(" ", base_name(file.path))) & wanted]
     ranked = [*direct, *shared, *(changed if len(changed) <= _ALWAYS_NAMED else ())]
     return list(islice({file.path: file for file in ranked}.values(), _MAX_FILES))
-
-
-def constraints_and_errors(ledger: Ledger) -> Ledger:
-    """Returns a ledger with only what holds for every goal: the user's constraints and unresolved errors."""
-    constraints = [fact for fact in required_facts(ledger) if fact.kind == "constraint"]
-    return Ledger(users=[_user_line(Fact("task", "", 0)), *map(_user_line, constraints)], errors=list(ledger.errors))
 
 
 def lines_about_goal(goal: str, lines: Iterable[LedgerLine], room: int) -> list[str]:
@@ -116,14 +110,6 @@ def lines_about_goal(goal: str, lines: Iterable[LedgerLine], room: int) -> list[
     frequency = Counter(word for shared, _ in found for word in shared)
     found.sort(key=lambda one: (-sum(1 / frequency[word] for word in one[0]), -one[1].time))
     return take_fitting((f"{citation(line.place)} {line.text.strip()}" for _, line in found), room)
-
-
-def _file_name(file: FileRecord) -> str:
-    return base_name(file.path).lower()
-
-
-def _user_line(fact: Fact) -> LedgerLine:
-    return LedgerLine(fact.text, "user", "", fact.place, 0, 0)
 
 
 MAX_TITLE = 200

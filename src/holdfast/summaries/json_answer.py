@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
+
+from .structured import LABELS, OVERVIEW, escape, escape_cell, escape_item, is_no_line, one_line
+from .structured_headings import parse_heading
 
 _MAX_OBJECTS = 200
 _OBJECT = re.compile(r'\{(?=\s*["“„}])')
@@ -68,6 +71,52 @@ def string_field(text: str, name: str) -> str:
         return str(_decoder.decode(found[1])).strip() if found else ""
     except ValueError:
         return ""
+
+
+_OBJECT_BEGIN = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
+
+
+def as_markdown(text: str) -> str:
+    """Returns an answer of one JSON object as the headed Markdown with the same content; any other one as it is."""
+    found = find_object(text, _is_field) if _OBJECT_BEGIN.match(text) else None
+    if not (found and found.value):
+        return text
+    state = {name: found.value.pop(name) for name in LABELS if name in found.value}
+    fields = {**({"current_state": state} if state else {}), **found.value}
+    return "\n\n".join(f"### {field_title(name)}\n" + "\n".join(_field(name, value)) for name, value in fields.items())
+
+
+def _is_field(name: str) -> bool:
+    heading = parse_heading(f"### {field_title(name)}")
+    return name in LABELS or bool(heading and heading.section)
+
+
+def field_title(name: str) -> str:
+    return one_line(name.replace("_", " ")).title() or OVERVIEW
+
+
+def _field(name: str, value: object) -> Iterator[str]:
+    """Yields the lines of a field: labels of the state, items, or rows for items of several texts."""
+    if isinstance(value, dict):
+        yield from (f"- {LABELS.get(key, one_line(key))}: {one_line(str(text))}" for key, text in value.items() if text)
+        return
+    for entry in value if isinstance(value, list) else str(value or "").splitlines():
+        fields = dict(entry) if isinstance(entry, dict) else {"text": entry}
+        if "title" in fields and "text" in fields:
+            yield from (
+                f"#### {one_line(str(fields['title']))}",
+                *(escape(line, is_no_line) for line in str(fields["text"]).splitlines()),
+            )
+            continue
+        id = str(fields.pop("id", None) or "")
+        texts = [one_line(str(text)) for text in fields.values() if text]
+        if name == "removed" and id:
+            texts = [f"→ {' '.join(texts)}"]
+        marked = [f"[{id}] {texts[0] if texts else ''}".rstrip(), *texts[1:]] if id else texts
+        if len(marked) > 1:
+            yield f"| {' | '.join(map(escape_cell, marked))} |"
+        elif marked:
+            yield f"- {escape_item(marked[0])}" if id else f"- {marked[0]}"
 
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
+from typing import get_args
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ..context.references import NUMBER, citation
 from ..ledger import (
     ROUND,
     Fact,
+    FactKind,
     FileRecord,
     Ledger,
     base_name,
@@ -31,8 +33,9 @@ from ..ledger import (
 from ..ledger.facts import EARLIER_SUMMARY
 from ..ledger.files import parse_file_list
 from ..ledger.lines import LedgerLine
-from ..ledger.parse import parse_cited, parse_number, parse_page
+from ..ledger.parse import cited_lines, parse_number, parse_page, split_sections
 from ..ledger.text import unquote_structure
+from .summarizer import write_to_fit
 
 LOG_HEADING = "## From the log, word for word"
 """Heading of the facts that are added to a summary from the log."""
@@ -55,14 +58,13 @@ _SHARES = {"task": 0.35, "constraint": 0.6, "pending": 0.3, "error": 0.3, "file"
 """Maximum share of the room for each kind of fact; other user statements get the rest."""
 _CARRIED = ("file", "earlier")
 """Facts that the section states although the summary covers them, for a round that has only the messages."""
-_READ_SHARE, _CARRIED_READ_SHARE = 0.2, 0.5
-"""Shares of files that were only read, which come last: of lost facts, and where a later round reads them back."""
+_READ_RESERVE, _READ_SHARE = 0.2, 0.5
+"""Share that the user's statements leave for files that were only read, and the most that these take; last."""
 _COVERED_SHARE = 0.2
 """Share of the user's statements that the summary covers in other words."""
 _MIN_SHARE = 0.05
 """Share that each kind leaves for every kind after it."""
 _CITATION_CHARACTERS = 8
-_MAX_TRIES = 6
 _MIN_TASK_CHARACTERS = 40
 """Minimum characters of the task that are worth showing."""
 _ROUND_LINE = re.compile(
@@ -119,36 +121,46 @@ class Archived(msgspec.Struct, frozen=True):
         return f"{LOG_HEADING}\n{ROUND}{self.round:,}: {messages} archived{shown}."
 
 
-def restore_missing_facts(
-    summary: str, visible: str, ledger: Ledger, room: int, measure: Callable[[str], int]
-) -> RestoredFacts:
-    """Returns a section, within `room` tokens, with facts that neither the summary nor the visible messages contain."""
-    known = f"{summary}\n{visible}"
-    lost = _deduplicate(missing_facts(required_facts(ledger), known))
-    read = [file for file in ledger.files if not file.edits and base_name(file.path) not in known]
-    heading = f"{LOG_HEADING}\n\n"
-    found = _fit(lost, (), ledger, read, room - measure(heading), measure, _READ_SHARE)
-    return msgspec.structs.replace(found, section=heading + found.section) if found.section else found
-
-
 def log_section(
-    summary: str, visible: str, ledger: Ledger, room: int, measure: Callable[[str], int], archived: Archived
+    summary: str,
+    visible: str,
+    ledger: Ledger,
+    room: int,
+    measure: Callable[[str], int],
+    archived: Archived | None = None,
+    kinds: Collection[FactKind] = get_args(FactKind),
 ) -> RestoredFacts:
-    """Returns the section from which a later round reads everything back: lost facts, then those that are covered."""
-    task = find_task(ledger.users)
-    last = _last_request(archived.last, task, room, measure, archived.shows_task) if archived.last else ""
-    quotes_task = bool(last and task and archived.last and archived.last.reply and task.place == archived.last.place)
+    """Returns a section, within `room` tokens, with facts that neither the summary nor the visible messages contain.
+
+    With `archived`, a later round reads everything back from it: it also states the round and what is covered. Without,
+    it has facts of these kinds, and files that were read if files are one of them.
+    """
+    known, facts = f"{summary}\n{visible}", _deduplicate(required_facts(ledger))
+    if archived is None:
+        facts = [fact for fact in facts if fact.kind in kinds]
+        heading, lost = f"{LOG_HEADING}\n\n", missing_facts(facts, known)
+        read = [file for file in ledger.files if not file.edits and base_name(file.path) not in known]
+        read = read if "file" in kinds else []
+        found = _fit(lost, (), ledger, read, room - measure(heading), measure)
+        return msgspec.structs.replace(found, section=heading + found.section) if found.section else found
+    task, request = find_task(ledger.users), archived.last
+    last = _last_request(request, task, room, measure, archived.shows_task) if request else ""
+    quotes_task = bool(last and task and request and request.reply and task.place == request.place)
     shows_task = archived.shows_task or quotes_task
-    facts = [fact for fact in _deduplicate(required_facts(ledger)) if not (fact.kind == "task" and shows_task)]
-    if task is not None and archived.last is not None and not archived.last.reply and archived.last.place < task.place:
+    facts = [fact for fact in facts if not (fact.kind == "task" and shows_task)]
+    if task is not None and request is not None and not request.reply and request.place < task.place:
         # an earlier request is still visible: it is the task, and this one a later statement
         facts = [msgspec.structs.replace(fact, kind="constraint") if fact.kind == "task" else fact for fact in facts]
-    missing = set(missing_facts(facts, f"{summary}\n{visible}\n{last}"))
-    lost = [fact for fact in facts if fact in missing]
-    covered = [fact for fact in facts if fact not in missing and (fact.kind in _CARRIED or not _stays(fact, archived))]
+    lost = missing_facts(facts, f"{known}\n{last}")
+    missing = set(lost)
+    covered = [
+        fact
+        for fact in facts
+        if fact not in missing and (fact.kind in _CARRIED or not fact.place > 0 or fact.place not in archived.staying)
+    ]
     read = [file for file in ledger.files if not (file.edits or file.deleted)]
     left = room - measure(archived.opening(task)) - measure(last)
-    found = _fit(lost, covered, ledger, read, left, measure, _CARRIED_READ_SHARE)
+    found = _fit(lost, covered, ledger, read, left, measure)
     shown = shows_task or found.section.startswith(_heading("task"))
     opening = archived.opening(task if shown else None)
     return msgspec.structs.replace(found, section="\n\n".join(filter(None, (opening, found.section, last))))
@@ -159,14 +171,13 @@ def _last_request(
 ) -> str:
     """Returns the last message with its reply, or the steps since it, so that none of them is done again."""
     is_shown = shows_task and task is not None and task.place == last.place
-    share = room * (_LAST_SHARE if last.reply else _STEPS_SHARE)
+    share = int(room * (_LAST_SHARE if last.reply else _STEPS_SHARE))
     characters = int(share * _characters_in_token([last.text, last.reply, *(text for _, text in last.steps)], measure))
-    for _ in range(_MAX_TRIES):
-        section = _answered(last, characters, is_shown) if last.reply else _steps(last, characters)
-        if measure(section) <= share:
-            return section
-        characters = int(characters * 0.8)
-    return ""
+
+    def write(characters: int) -> str:
+        return _answered(last, characters, is_shown) if last.reply else _steps(last, characters)
+
+    return write_to_fit(write, characters, share, measure)
 
 
 def _answered(last: LastRequest, characters: int, is_shown: bool) -> str:
@@ -182,10 +193,6 @@ def _steps(last: LastRequest, characters: int) -> str:
     return "\n".join([f"### {_LAST_STEPS}", *kept]) if kept else ""
 
 
-def _stays(fact: Fact, archived: Archived) -> bool:
-    return fact.place > 0 and fact.place in archived.staying
-
-
 def _heading(kind: str) -> str:
     return f"### {_TITLES[kind]}\n"
 
@@ -197,17 +204,24 @@ def _fit(
     read: Sequence[FileRecord],
     room: int,
     measure: Callable[[str], int],
-    read_share: float,
 ) -> RestoredFacts:
     """Returns the largest section that fits `room` tokens, without its heading."""
     texts = [*(fact.text for fact in (*lost, *covered)), *(file.path for file in read)]
-    characters = int(room * _characters_in_token(texts, measure))
-    for _ in range(_MAX_TRIES):
-        section, included = _build_section(lost, covered, ledger, read, characters - len(LOG_HEADING), read_share)
-        if not section or (size := measure(section)) <= room:
-            return RestoredFacts(section, included, len(lost) - included)
-        characters = int(characters * min(0.9, room / size))
-    return RestoredFacts("", 0, len(lost))
+
+    def write(characters: int) -> str:
+        return _build_section(lost, covered, ledger, read, characters - len(LOG_HEADING))
+
+    section = write_to_fit(write, int(room * _characters_in_token(texts, measure)), room, measure)
+    left_out = sum(not _is_shown(fact, section) for fact in lost)
+    return RestoredFacts(section, len(lost) - left_out, left_out)
+
+
+def _is_shown(fact: Fact, section: str) -> bool:
+    """Returns whether a section shows a fact: of the task, its beginning is enough."""
+    if fact.kind == "task":
+        return section.startswith(_heading("task"))
+    text = base_name(fact.text) if fact.kind == "file" else fact.text
+    return text in section or quote_structure(text) in section
 
 
 def _deduplicate(facts: Sequence[Fact]) -> list[Fact]:
@@ -224,37 +238,25 @@ def _characters_in_token(texts: Iterable[str], measure: Callable[[str], int]) ->
 
 
 def _build_section(
-    lost: Sequence[Fact],
-    covered: Sequence[Fact],
-    ledger: Ledger,
-    read: Sequence[FileRecord],
-    room: int,
-    read_share: float,
-) -> tuple[str, int]:
-    """Returns the section and how many of the lost facts it has."""
-    left, included = room, 0
-    chosen: dict[str, list[str]] = {}
-    rules: list[Fact] = []
+    lost: Sequence[Fact], covered: Sequence[Fact], ledger: Ledger, read: Sequence[FileRecord], room: int
+) -> str:
+    """Returns the section: the lost facts and, in the room that they leave, those that the summary covers."""
+    left, chosen, rules = room, dict[str, list[str]](), list[Fact]()
     kinds = [kind for kind in _SHARES if any(fact.kind == kind for fact in (*lost, *covered))]
     for place, kind in enumerate(kinds, 1):
-        facts = [fact for fact in lost if fact.kind == kind]
-        known = [fact for fact in covered if fact.kind == kind]
+        facts, known = ([fact for fact in pool if fact.kind == kind] for pool in (lost, covered))
         others = room * _MIN_SHARE * (len(kinds) - place)
         most = int(min(left - others, room * _SHARES[kind])) - len(_TITLES[kind]) - 5
         if most <= 0:
             continue
         if kind == "task":
-            text = (facts or known)[0].text
+            text = [*facts, *known][0].text
             lines = [quote_structure(clip(text, most))] if most >= min(_MIN_TASK_CHARACTERS, len(text)) else []
         elif kind == "constraint":
             task = "\n".join(chosen.get("task", ()))
-            apart = [fact for fact in facts if fact.text not in task]
-            included += len(facts) - len(apart)
-            kept = _choose_that_fit(apart, most)
-            more = _choose_that_fit([fact for fact in known if fact.text not in task], most - _size(kept))
-            rules += [*kept, *more]
-            left -= _size(more)
-            lines = [fact.text for fact in kept]
+            rules += _choose_that_fit([fact for fact in facts if fact.text not in task], most)
+            rules += _choose_that_fit([fact for fact in known if fact.text not in task], most - _size(rules))
+            lines = [fact.text for fact in rules]
         elif kind == "file":
             changed = {fact.text for fact in (*facts, *known)}
             lines = take_fitting(list_by_folder(file for file in ledger.files if file.path in changed), most)
@@ -264,31 +266,22 @@ def _build_section(
             lines = take_fitting((f"- {fact.text}" for fact in reversed(facts)), most)[::-1]
         if lines:
             left -= sum(len(line) + _CITATION_CHARACTERS for line in lines) + len(_TITLES[kind]) + 5
-            included += _count_included(lines, facts, kind)
             chosen[kind] = lines
     listed = list(list_by_folder(read))
-    reserved = min(sum(len(line) + 1 for line in listed) + len(_TITLES["read"]) + 5, int(room * _READ_SHARE))
+    reserved = min(sum(len(line) + 1 for line in listed) + len(_TITLES["read"]) + 5, int(room * _READ_RESERVE))
     stated = _choose_that_fit([fact for fact in lost if fact.kind == "statement"], left - reserved)
     left -= _size(stated)
     known = [fact for fact in covered if fact.kind == "statement"]
-    also = _choose_that_fit(known, min(left - reserved, int(room * _COVERED_SHARE)))
-    if rules or stated or also:
-        chosen["constraint"] = _with_citations([*rules, *stated, *also])
+    stated += (also := _choose_that_fit(known, min(left - reserved, int(room * _COVERED_SHARE))))
+    if rules or stated:
+        chosen["constraint"] = _with_citations([*rules, *stated])
     left -= _size(also) + len(_TITLES["read"]) + 5
-    chosen["read"] = take_fitting(listed, min(left, int(room * read_share)))
-    parts = [_heading(kind) + "\n".join(chosen[kind]) for kind in _TITLES if chosen.get(kind)]
-    return ("\n\n".join(parts), included + len(stated)) if parts else ("", 0)
+    chosen["read"] = take_fitting(listed, min(left, int(room * _READ_SHARE)))
+    return "\n\n".join(_heading(kind) + "\n".join(chosen[kind]) for kind in _TITLES if chosen.get(kind))
 
 
 def _size(facts: Iterable[Fact]) -> int:
     return sum(len(fact.text) + _CITATION_CHARACTERS for fact in facts)
-
-
-def _count_included(lines: Sequence[str], facts: Sequence[Fact], kind: str) -> int:
-    if kind != "file":
-        return min(len(lines), len(facts))
-    text = "\n".join(lines)
-    return sum(base_name(fact.text) in text for fact in facts)
 
 
 def _choose_that_fit(facts: Sequence[Fact], room: int) -> list[Fact]:
@@ -342,37 +335,31 @@ def parse_log_section(section: str) -> LogSection:
     if opened:
         ledger.round, ledger.archived = parse_number(opened[1]), parse_number(opened[2])
     place = parse_number(opened[3]) if opened and opened[3] else None
-    users: list[LedgerLine] = []
-    files: list[FileRecord] = []
-    has_task = False
-    for title, body in _sections(section):
+    users, files, has_task = list[LedgerLine](), list[FileRecord](), False
+    for heading, body in split_sections(section.partition("\n## ")[0], lambda line: line.startswith("### ")):
+        title, items = heading.removeprefix("### "), [line[2:] for line in body if line[:2] == "- "]
         if title == _TITLES["task"]:
-            task = unquote_structure("\n".join(body).strip())
-            users.insert(0, LedgerLine(task, "user", "", place or 0, 0, 0))
+            users.insert(0, LedgerLine(unquote_structure("\n".join(body)).strip(), "user", "", place or 0, 0, 0))
             has_task = True
         elif title == _TITLES["constraint"]:
-            users += [LedgerLine(text.strip(), "user", "", number, 0, 0) for number, text in parse_cited(body)]
+            users += cited_lines(body, "user")
         elif title == _LAST_MESSAGE:
-            for number, text in parse_cited(body):
-                line = LedgerLine(text.strip(), "user", "", number, 0, 0)
+            for line in cited_lines(body, "user"):
                 if line.text != _SHOWN_AS_TASK:
-                    has_task = has_task or number == place
-                    users.insert(0 if number == place else len(users), line)
+                    has_task |= line.place == place
+                    users.insert(0 if line.place == place else len(users), line)
         elif title == _LAST_REPLY:
-            ledger.closings += [LedgerLine(text.strip(), "said", "", n, 0, 0) for n, text in parse_cited(body)]
+            ledger.closings += cited_lines(body, "said")
         elif title == _LAST_STEPS:
-            ledger.calls = [
-                LedgerLine(text, "asked", "", n, 0, 0) for n, text in parse_cited([*filter(str.strip, body)])
-            ]
+            ledger.calls = cited_lines(body, "asked")
         elif title in (_TITLES["file"], _TITLES["read"]):
             files += parse_file_list(filter(str.strip, body))
         elif title == _TITLES["pending"]:
-            ledger.plan, ledger.plan_from_page = [(line[2:], "pending") for line in body if line[:2] == "- "], True
+            ledger.plan, ledger.plan_from_page = [(item, "pending") for item in items], True
         elif title == _TITLES["earlier"]:
-            ledger.closings += earlier_items(unquote_structure(line[2:]) for line in body if line[:2] == "- ")
+            ledger.closings += earlier_items(map(unquote_structure, items))
         elif title == _TITLES["error"] and not ledger.errors:
-            errors = [line[2:] for line in body if line[:2] == "- "]
-            ledger.errors = [LedgerLine(text, "output", "", 0, number, 0) for number, text in enumerate(errors)]
+            ledger.errors = [LedgerLine(text, "output", "", 0, number, 0) for number, text in enumerate(items)]
     listed = {file.path for file in ledger.files}
     ledger.users, ledger.files = users, [*ledger.files, *(file for file in files if file.path not in listed)]
     return LogSection(ledger, place, has_task)
@@ -381,17 +368,3 @@ def parse_log_section(section: str) -> LogSection:
 def earlier_items(texts: Iterable[str]) -> list[LedgerLine]:
     """Returns items of another tool's summary as a ledger carries them."""
     return [LedgerLine(text, "said", EARLIER_SUMMARY, 0, number, 0) for number, text in enumerate(texts)]
-
-
-def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields title and lines of the sections from the log, without the excerpts that follow them."""
-    title, body = "", list[str]()
-    for line in text.split("\n")[1:]:
-        if line.startswith("## "):
-            break
-        if line.startswith("### "):
-            yield title, body
-            title, body = line[4:], []
-        else:
-            body.append(line)
-    yield title, body

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..errors import InvalidInput
-from ..ledger import Ledger, find_names, missing_facts, name_kind, required_facts
+from ..ledger import find_names, missing_facts, name_kind, stated_facts
 from ..ledger.lines import LedgerLine
 from ..messages.json_text import decodable
 from .log_section import RestoredFacts
@@ -59,9 +59,11 @@ def verify_blend(block: MemoryBlock, answer: str, fits: Callable[[str], bool]) -
     """
     replaced = "\n".join([block.summary, *(entry.text for entry in entries_to_blend(block))])
     checked = remove_hallucinated_names(answer, lambda: replaced)
-    lines = [LedgerLine(line, "user", "", place, 0, 0) for place, line in enumerate(replaced.splitlines(), 1)]
-    facts = required_facts(Ledger(users=[LedgerLine("", "user", "", 0, 0, 0), *lines]))
-    needed = [fact for fact in facts if fact.kind == "constraint" or (fact.kind != "task" and _names_file(fact.text))]
+    facts = stated_facts(
+        LedgerLine(line, "user", "", place, 0, 0) for place, line in enumerate(replaced.splitlines(), 1)
+    )
+    naming = {fact for fact in facts if any(name_kind(name) == "file" for name in find_names(fact.text))}
+    needed = [fact for fact in facts if fact.kind == "constraint" or fact in naming]
     text, restored, left = checked.text, 0, 0
     for fact in sorted(missing_facts(needed, text), key=lambda fact: fact.kind != "constraint"):
         longer = f"{text}\n- {fact.text.removeprefix('- ')}"
@@ -70,10 +72,6 @@ def verify_blend(block: MemoryBlock, answer: str, fits: Callable[[str], bool]) -
         else:
             left += 1
     return text, (*checked.remarks, *RestoredFacts(text, restored, left).remarks)
-
-
-def _names_file(text: str) -> bool:
-    return any(name_kind(name) == "file" for name in find_names(text))
 
 
 def render_memory(block: MemoryBlock) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -23,7 +23,10 @@ LIST_CAPS = {
     "agent_contributions": 6,
 }
 """Maximum items of each list after a merge."""
+_SUFFIXES: dict[Status | None, str] = {status: f" ({status.replace('_', ' ')})" for status in get_args(Status)}
+"""Follow the text of a task."""
 _WORD = re.compile(r"\w+")
+_STATE_LINE = re.compile(r"- \[([^\]\s]+)\] (.*)$")
 
 
 class StateItem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -90,23 +93,21 @@ def apply_delta(state: WorkstreamState, delta: StateDelta) -> WorkstreamState:
 
 
 def _apply_changes(
-    items: Sequence[StateItem], changes: Iterable[StateChange], removed: Iterable[str], task: bool
+    items: Sequence[StateItem], changes: Sequence[StateChange], removed: Iterable[str], task: bool
 ) -> Iterator[tuple[StateItem, int]]:
     """Yields entries in order, each with the index of its change or -1; new entries have no id yet.
 
     A delta does not remove what it states, and no two entries have the same text.
     """
-    stated, marked = _group_changes(changes)
     known = {item.id: item for item in items}
+    stated = _group_changes(changes, known)
     found: dict[str, tuple[StateItem, int]] = {}
     new: list[tuple[StateItem, int]] = []
     for at, change in sorted(enumerate(stated.values()), key=lambda place: place[1].id not in known):
-        by_text = {comparable_text(item.text): item.id for item in items if item.id not in found}
-        name = (
-            change.id
-            if change.id in known and change.id not in found
-            else by_text.get(comparable_text(change.text), "")
-        )
+        name = change.id
+        if name not in known or name in found:
+            left = (item for item in items if item.id not in found)
+            name = next((one.id for one in left if comparable_text(one.text) == comparable_text(change.text)), "")
         item = StateItem(name, change.text, _new_status(change, known.get(name)) if task else None)
         if name:
             found[name] = (item, at)
@@ -116,9 +117,7 @@ def _apply_changes(
     for item in items:
         if item.id in found:
             yield found[item.id]
-        elif comparable_text(item.text) not in stated and item.id in marked:
-            yield StateItem(item.id, item.text, (marked[item.id] or item.status) if task else None), len(stated)
-        elif comparable_text(item.text) not in stated and not gone & {item.id, comparable_text(item.text)}:
+        elif not {*stated, *gone} & {comparable_text(item.text)} and item.id not in gone:
             yield item, -1
     yield from new
 
@@ -130,19 +129,18 @@ def _new_status(change: StateChange, known: StateItem | None) -> Status:
     return known.status
 
 
-def _group_changes(changes: Iterable[StateChange]) -> tuple[dict[str, StateChange], dict[str, Status | None]]:
-    """Returns changes by text, without duplicates, and status changes of entries that are named by id alone."""
+def _group_changes(changes: Sequence[StateChange], known: Mapping[str, StateItem]) -> dict[str, StateChange]:
+    """Returns changes by text, without duplicates; one that names an entry by its id alone states it as it is."""
+    texts = {change.id: change.text for change in changes if change.id and comparable_text(change.text)}
     stated: dict[str, StateChange] = {}
-    marked: dict[str, Status | None] = {}
     for change in changes:
+        if not comparable_text(change.text):
+            item = StateItem("", texts[change.id]) if change.id in texts else known.get(change.id, StateItem("", ""))
+            change = StateChange(item.text, change.id, change.status or item.status)
         if text := comparable_text(change.text):
             old = stated.get(text, change)
             stated[text] = StateChange(change.text, old.id or change.id, change.status or old.status)
-        elif change.id:
-            marked[change.id] = change.status or marked.get(change.id)
-    for text, change in stated.items():
-        stated[text] = StateChange(change.text, change.id, marked.pop(change.id, None) or change.status)
-    return stated, marked
+    return stated
 
 
 def _enforce_cap(items: Sequence[tuple[StateItem, int]], cap: int) -> list[StateItem]:
@@ -162,14 +160,12 @@ def render_state(state: WorkstreamState) -> str:
     """Renders each list under its name and each entry with its id, for prompts and contexts."""
     blocks = []
     for name in LIST_CAPS:
-        lines = [f"- [{item.id}] {one_line(item.text)}{_status_suffix(item.status)}" for item in getattr(state, name)]
+        lines = [
+            f"- [{item.id}] {one_line(item.text)}{_SUFFIXES.get(item.status, '')}" for item in getattr(state, name)
+        ]
         if lines:
             blocks.append("\n".join([f"{name.replace('_', ' ').upper()}:", *lines]))
     return "\n\n".join(blocks)
-
-
-_STATE_LINE = re.compile(r"- \[([^\]\s]+)\] (.*)$")
-_STATUSES = tuple((f" ({status.replace('_', ' ')})", status) for status in get_args(Status))
 
 
 def parse_state(text: str) -> WorkstreamState | None:
@@ -181,17 +177,10 @@ def parse_state(text: str) -> WorkstreamState | None:
         if line in titles:
             items = lists.setdefault(titles[line], [])
         elif items is not None and (found := _STATE_LINE.match(line)):
-            items.append(_parse_item(found[1], found[2], items is lists.get("tasks")))
+            ends = _SUFFIXES.items() if items is lists.get("tasks") else ()
+            status, end = next(((status, end) for status, end in ends if found[2].endswith(end)), (None, ""))
+            items.append(StateItem(found[1], found[2].removesuffix(end), status))
     issued = [int(digits) for named in lists.values() for item in named if (digits := item.id[1:]).isdecimal()]
     if not lists:
         return None
     return WorkstreamState(issued=max(issued, default=0), **{name: tuple(named) for name, named in lists.items()})
-
-
-def _parse_item(id: str, text: str, task: bool) -> StateItem:
-    suffix, status = next(((end, status) for end, status in _STATUSES if task and text.endswith(end)), ("", None))
-    return StateItem(id, text.removesuffix(suffix), status)
-
-
-def _status_suffix(status: Status | None) -> str:
-    return f" ({status.replace('_', ' ')})" if status else ""

@@ -59,7 +59,7 @@ def parse_answer(text: str) -> StateAnswer:
         summary = text.strip()
     else:
         summary = string_field(text[found.start :], "summary") or _text_outside(text, found.start, len(text))
-    return StateAnswer("" if _BARE_JSON.match(summary) else summary, None, _problem_line(found.problem))
+    return StateAnswer("" if _BARE_JSON.match(summary) else summary, None, one_line(found.problem)[:_MAX_PROBLEM])
 
 
 def _text_outside(text: str, start: int, end: int) -> str:
@@ -111,10 +111,6 @@ def _read_entry(name: str, entry: Any) -> StateChange | str | None:
 def _clip_item(text: str) -> str:
     text = one_line(text)
     return text if len(text) <= MAX_ITEM_CHARACTERS else text[: MAX_ITEM_CHARACTERS - 1] + "…"
-
-
-def _problem_line(text: str) -> str:
-    return one_line(text)[:_MAX_PROBLEM]
 
 
 CHUNK_CHARACTERS = 120_000

@@ -1,35 +1,33 @@
-"""Structured summaries: the sections, and how they are rendered."""
+"""Structured summaries: the sections, how they are rendered, and what of a rendered one is read back.
+
+Sections that a model adds to the template are kept under their own headings, one level deeper than ours. A text that
+the reader would take for structure gets a backslash, so that no text of a model can pass for a heading of ours or end
+the summary.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from .structured_extra import ExtraSection, render_extra
-from .structured_headings import (
-    COMPLETED,
-    CONSTRAINTS,
-    CONTEXT,
-    DECISIONS,
-    ERRORS,
-    LEFT_OUT_LINE,
-    PENDING,
-    STATE,
-    TASK,
-    TITLE,
-    is_empty,
-    is_empty_value,
-    parse_heading,
-)
+from . import structured_headings as headings
+from .log_section import LOG_HEADING
+from .structured_headings import closing_fence, is_empty, is_empty_value, parse_heading, split_at_headings
 from .summarizer import ANY_REASONING_TAG, FENCE
 
 WORKING_ON = "Working on"
 LAST_COMPLETED = "Last completed"
 NEXT_STEP = "Next step"
+LABELS = {"working_on": WORKING_ON, "last_completed": LAST_COMPLETED, "next_step": NEXT_STEP}
+"""Labels of the current state, by the field that each names."""
 COLUMNS = ("File/Component", "Action", "Description")
 UNKNOWN_TASK = "Unknown task"
+OVERVIEW = "Overview"
+"""Title of text that has no heading of its own."""
+EXTRA_LEVEL = 4
+"""Level of the headings of added sections."""
 
 
 class CompletedWork(msgspec.Struct, frozen=True):
@@ -50,6 +48,14 @@ class RemovedItem(msgspec.Struct, frozen=True):
 
     item: str
     reason: str
+
+
+class ExtraSection(msgspec.Struct, frozen=True):
+    """A section outside the template."""
+
+    title: str
+    items: tuple[str, ...]
+    """Lines as they were written; a code block is one item of several lines."""
 
 
 class SummarySections(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,8 +81,8 @@ class SummarySections(msgspec.Struct, frozen=True, kw_only=True):
 def render_sections(sections: SummarySections, *, task: str, round: int) -> str:
     """Renders the whole summary: title, verbatim task, sections, and a line that counts earlier rounds."""
     parts = [
-        f"## {TITLE} (Compaction Round {round})",
-        f"### {TASK}\n{_fence_task(task) if task.strip() else UNKNOWN_TASK}",
+        f"## {headings.TITLE} (Compaction Round {round})",
+        f"### {headings.TASK}\n{_fence_task(task) if task.strip() else UNKNOWN_TASK}",
         render_body(sections),
         f"This summary takes in {_pluralize(round - 1, 'earlier round')}." if round > 1 else "",
     ]
@@ -85,22 +91,22 @@ def render_sections(sections: SummarySections, *, task: str, round: int) -> str:
 
 def render_body(sections: SummarySections) -> str:
     """Renders the sections without title and task; the state of the work comes first, and nothing empty is shown."""
-    state = (
-        (WORKING_ON, sections.working_on),
-        (LAST_COMPLETED, sections.last_completed),
-        (NEXT_STEP, sections.next_step),
-    )
+    state = [f"{label}: {escape_item(text)}" for label, text in labelled_state(sections) if one_line(text)]
     rows = [row for row in sections.completed if one_line(row.text)]
     blocks = [
-        (STATE, _bullet_list(f"{label}: {escape_item(text)}" for label, text in state if one_line(text))),
-        (COMPLETED, _table(rows) if rows else ""),
-        (DECISIONS, _bullet_list(sections.decisions)),
-        (PENDING, _bullet_list(sections.pending, "- [ ] ")),
-        (ERRORS, _bullet_list(sections.errors)),
-        (CONSTRAINTS, _bullet_list(sections.constraints)),
-        (CONTEXT, _bullet_list(sections.context)),
+        (headings.STATE, _bullet_list(state)),
+        (headings.COMPLETED, _table(rows) if rows else ""),
+        (headings.DECISIONS, _bullet_list(sections.decisions)),
+        (headings.PENDING, _bullet_list(sections.pending, "- [ ] ")),
+        (headings.ERRORS, _bullet_list(sections.errors)),
+        (headings.CONSTRAINTS, _bullet_list(sections.constraints)),
+        (headings.CONTEXT, _bullet_list(sections.context)),
     ]
-    parts = [*(f"### {title}\n{text}" for title, text in blocks if text), render_extra(sections.extra)]
+    added = ["\n".join([f"{'#' * EXTRA_LEVEL} {one.title}", *map(_added_item, one.items)]) for one in sections.extra]
+    parts = [
+        *(f"### {title}\n{text}" for title, text in blocks if text),
+        *([f"### {headings.OTHER}", *added] if added else ()),
+    ]
     if sections.left_out:
         parts.append(f"… and {_pluralize(sections.left_out, 'earlier item')}: see the archive")
     return "\n\n".join(filter(None, parts))
@@ -131,24 +137,126 @@ def _table(rows: Iterable[CompletedWork]) -> str:
     return "\n".join([head, "|---" * len(COLUMNS) + "|", *written])
 
 
-def escape_cell(text: str) -> str:
-    return re.sub(r"(\\*)\|", r"\1\1\\|", escape_item(text, is_empty_value))
-
-
 def one_line(text: str) -> str:
     """Joins the lines of a text, since an item is one line."""
     return " ".join(line.strip() for line in text.splitlines()).strip()
 
 
-def escape_item(text: str, empty: Callable[[str], bool] = is_empty) -> str:
-    """Puts a backslash before an item that the parser would take for "none", a ruler or a count."""
-    text = one_line(text)
-    return f"\\{text}" if _is_structure(text.lstrip("\\"), empty) else text
+def labelled_state(sections: SummarySections) -> list[tuple[str, str]]:
+    """Returns the texts of the current state with their labels."""
+    labels, texts = LABELS.values(), (sections.working_on, sections.last_completed, sections.next_step)
+    return list(zip(labels, texts, strict=True))
 
 
-def unescape_item(text: str, empty: Callable[[str], bool] = is_empty) -> str:
-    return text[1:] if text.startswith("\\") and _is_structure(text.lstrip("\\"), empty) else text
+# -- texts that look like structure ---------------------------------------------------------------------------------
 
 
-def _is_structure(text: str, empty: Callable[[str], bool]) -> bool:
-    return bool(empty(text) or LEFT_OUT_LINE.fullmatch(text))
+def escape(text: str, is_structure: Callable[[str], bool]) -> str:
+    """Puts a backslash before a text that the reader would take for structure."""
+    bare = text.lstrip()
+    return f"{text[: len(text) - len(bare)]}\\{bare}" if is_structure(bare.lstrip("\\")) else text
+
+
+def unescape(text: str, is_structure: Callable[[str], bool]) -> str:
+    """Removes the backslash of `escape`."""
+    bare = text.lstrip()
+    escaped = bare.startswith("\\") and is_structure(bare.lstrip("\\"))
+    return text[: len(text) - len(bare)] + bare[1:] if escaped else text
+
+
+def is_no_item(text: str) -> bool:
+    """Returns whether the reader would take an item for "none", a ruler or a count."""
+    return is_empty(text) or headings.LEFT_OUT_LINE.fullmatch(text) is not None
+
+
+def is_no_cell(text: str) -> bool:
+    """Returns whether the reader would take a cell for one without a value."""
+    return is_empty_value(text) or headings.LEFT_OUT_LINE.fullmatch(text) is not None
+
+
+def is_no_line(text: str) -> bool:
+    """Returns whether the reader would take a line of an added section for something else than its text."""
+    heading = parse_heading(text)
+    if heading and (heading.section or heading.level <= EXTRA_LEVEL):
+        return True
+    bare = strip_bullet(text)
+    return bool(
+        FENCE.match(text)
+        or headings.NOISE.match(text)
+        or ANY_REASONING_TAG.match(text)
+        or headings.CLOSING_LINE.fullmatch(text.strip())
+        or headings.LEFT_OUT_LINE.fullmatch(bare)
+    )
+
+
+def escape_item(text: str) -> str:
+    """Returns an item on one line, escaped."""
+    return escape(one_line(text), is_no_item)
+
+
+def escape_cell(text: str) -> str:
+    """Returns a cell on one line, escaped with its pipes."""
+    return re.sub(r"(\\*)\|", r"\1\1\\|", escape(one_line(text), is_no_cell))
+
+
+def strip_bullet(text: str) -> str:
+    """Returns an item without its bullet."""
+    return bullet[2].strip() if (bullet := headings.BULLET.match(text)) else text.strip()
+
+
+def _added_item(item: str) -> str:
+    lines = item.splitlines()
+    return item if is_code_block(lines) else "\n".join(escape(line, is_no_line) for line in lines)
+
+
+def is_code_block(lines: Sequence[str]) -> bool:
+    """Returns whether a fence opens in the first line and closes in the last one, so that the reader skips the rest."""
+    fence = FENCE.match(lines[0]) if lines else None
+    return bool(
+        fence
+        and closing_fence(lines, 1, fence[1]) == len(lines) - 1
+        and not any(line.startswith(LOG_HEADING) for line in lines)
+    )
+
+
+# -- reading back ---------------------------------------------------------------------------------------------------
+
+_TITLE_LEVEL = 2
+
+
+def summary_round(text: str) -> int:
+    """Returns the round in the title of a rendered summary; 0 if it has no such title."""
+    found = map(parse_heading, text.splitlines()) if headings.OWN_TITLE.search(text) else ()
+    titles = (one.title for one in found if one and headings.OWN_TITLE.fullmatch(one.title))
+    return int(re.findall(r"\d+", next(titles, "0"))[0])
+
+
+def rendered_part(text: str) -> str:
+    """Returns a rendered summary without the excerpts that follow it: its own sections are deeper than its title."""
+    kept, inside, is_ours = list[str](), True, False
+    for heading, lines in split_at_headings(text):
+        if heading and heading.level <= _TITLE_LEVEL:
+            inside = heading.level == _TITLE_LEVEL and headings.OWN_TITLE.fullmatch(heading.title) is not None
+            is_ours |= inside
+        kept += lines if inside else ()
+    return "\n".join(kept) if is_ours else text
+
+
+def original_task(text: str) -> str:
+    """Returns the task that a rendered summary shows verbatim, without the fence around it; empty if it shows none."""
+    level, shown = 0, None
+    for heading, lines in split_at_headings(text):
+        if shown is not None and heading and heading.level <= level:
+            break
+        if shown is not None:
+            shown += lines
+        elif heading and not level and headings.OWN_TITLE.fullmatch(heading.title):
+            level = heading.level + 1
+        elif heading and heading.level == level and heading.title == headings.TASK:
+            shown = lines[1:]
+    task = "\n".join(shown or ()).strip()
+    lines = task.splitlines()
+    fence = FENCE.match(lines[0]) if lines else None
+    if fence and (end := closing_fence(lines, 1, fence[1])) is not None:
+        return "\n".join(lines[1:end])
+    return "" if task == UNKNOWN_TASK else task

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -62,6 +62,8 @@ _TRAILING = re.compile(r"(?<![\s#])[\s#]++$")
 _SURROUNDING = re.compile(r"^[\W_]*(?:\d{1,2}[.):]\s*)?[\W_]*|(?<![\W_])[\W_]++$")
 _BOLD_LINE = re.compile(r"\*\*([^*]*[^*.!?])\*\*\s*+[:：]?+\s*+$")
 _CAPITALS_LINE = re.compile(r"(?:\d{1,2}[.)]\s*+)?([^\W\d_][\w &/,'’()-]{2,60}?)\s*+[:：]?+\s*+$")
+MAX_LEVEL = 6
+"""Deepest level of a Markdown heading; the other forms count as deeper."""
 BOLD_LEVEL, NUMBERED_LEVEL, CAPITALS_LEVEL, BARE_LEVEL = 7, 8, 9, 10
 _MAX_BOLD_WORDS = 4
 """A bold line with more words is a sentence, unless it is exactly a section name."""
@@ -180,3 +182,40 @@ def closing_fence(lines: Sequence[str], start: int, mark: str) -> int | None:
         if found and not found[2] and found[1].startswith(mark):
             return at
     return None
+
+
+def fence_ends(lines: Sequence[str]) -> Callable[[int], int | None]:
+    """Returns a function from the index of a line that opens a code fence to that of the line that closes it.
+
+    Each mark is sought to the end of the text only once.
+    """
+    unclosed: list[str] = []
+
+    def end_of(at: int) -> int | None:
+        fence = FENCE.match(lines[at])
+        if fence is None or fence[1].startswith(tuple(unclosed)):
+            return None
+        end = closing_fence(lines, at + 1, fence[1])
+        if end is None:
+            unclosed.append(fence[1])
+        return end
+
+    return end_of
+
+
+def split_at_headings(text: str) -> Iterator[tuple[Heading | None, list[str]]]:
+    """Yields each Markdown heading with its own and the following lines; those before the first have none.
+
+    A heading inside a code block is text.
+    """
+    lines, at, heading, block = text.splitlines(), 0, None, list[str]()
+    end_of = fence_ends(lines)
+    while at < len(lines):
+        end, found = end_of(at), parse_heading(lines[at])
+        if found and found.level <= MAX_LEVEL:
+            yield heading, block
+            heading, block = found, []
+        stop = (at if end is None else end) + 1
+        block += lines[at:stop]
+        at = stop
+    yield heading, block

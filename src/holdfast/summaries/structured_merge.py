@@ -17,8 +17,8 @@ from itertools import count
 import msgspec
 from msgspec.structs import replace
 
-from .structured import CompletedWork, RemovedItem, SummarySections, one_line, render_body
-from .structured_extra import ExtraSection, group_sections, title_key
+from .structured import CompletedWork, ExtraSection, RemovedItem, SummarySections, one_line, render_body
+from .structured_parse import group_sections, title_key
 
 _ITEM_ID = re.compile(r"\[([a-z]\d{1,4})\](?:\s+|$)")
 _WORD = re.compile(r"\w+")
@@ -319,15 +319,10 @@ def _drop_items(sections: SummarySections, gone: Sequence[tuple[str, int]]) -> S
     for name in {name for name, _ in gone}:
         value = getattr(sections, name)
         if name == "extra":
-            changed[name] = _keep_items(value, {at for section, at in places if section == "extra"})
+            at = count()
+            kept = [(one.title, tuple(item for item in one.items if (name, next(at)) not in places)) for one in value]
+            changed[name] = tuple(ExtraSection(title, items) for title, items in kept if items)
         else:
-            kept = tuple(item for at, item in enumerate(value) if (name, at) not in places)
-            changed[name] = "" if isinstance(value, str) else kept
+            left = tuple(item for at, item in enumerate(value) if (name, at) not in places)
+            changed[name] = "" if isinstance(value, str) else left
     return replace(sections, **changed)
-
-
-def _keep_items(sections: Iterable[ExtraSection], gone: set[int]) -> tuple[ExtraSection, ...]:
-    """Returns the sections without items at these positions, counted over all sections, and without empty sections."""
-    at = count()
-    kept = ((section.title, tuple(item for item in section.items if next(at) not in gone)) for section in sections)
-    return tuple(ExtraSection(title, items) for title, items in kept if items)

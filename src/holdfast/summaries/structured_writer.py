@@ -10,37 +10,22 @@ import msgspec
 from ..context.references import citation
 from ..ledger import clip
 from ..models.calls import Failure, ModelCall, Reply, Steps
-from .json_answer import TEXT_SCHEMA, list_schema, object_schema
+from . import structured_headings as headings
+from .json_answer import TEXT_SCHEMA, as_markdown, field_title, list_schema, object_schema
 from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput, summary_prompt
 from .structured import (
     COLUMNS,
     LAST_COMPLETED,
     NEXT_STEP,
     WORKING_ON,
+    ExtraSection,
     SummarySections,
     one_line,
     render_body,
     render_sections,
+    rendered_part,
 )
-from .structured_extra import ExtraSection
-from .structured_headings import (
-    CLOSING_LINE,
-    COMPLETED,
-    CONSTRAINTS,
-    CONTEXT,
-    DECISIONS,
-    ERRORS,
-    LEFT_OUT_LINE,
-    NOISE,
-    OWN_HEADINGS,
-    OWN_TITLE,
-    PENDING,
-    REMOVED,
-    STATE,
-    is_empty,
-    parse_heading,
-)
-from .structured_items import LABEL
+from .structured_headings import is_empty, parse_heading
 from .structured_merge import (
     MergedSections,
     dropped_items,
@@ -50,14 +35,14 @@ from .structured_merge import (
     trim_to_fit,
     with_ids,
 )
-from .structured_parse import as_markdown, field_title, parse_sections, rendered_part
+from .structured_parse import LABEL, parse_sections
 from .summarizer import FENCE, answer_text, run_summarizer
 from .transcript import Style, SummaryTranscript
 
 _WORD = re.compile(r"[^\W_]+")
 _PIPE = re.compile(r"\\*\|")
 _ITEM_MARKUP = re.compile(r"\s*(?:[-*+–]\s+|[•·▪◦‣]\s*|\d{1,3}[.)]\s+)?(?:\[[ xX✓✔]?\]\s*|[☐⬜🔲✅☑✔]️?\s*)?")
-_STRUCTURE = (FENCE, NOISE, LEFT_OUT_LINE, CLOSING_LINE, OWN_TITLE)
+_STRUCTURE = (FENCE, headings.NOISE, headings.LEFT_OUT_LINE, headings.CLOSING_LINE, headings.OWN_TITLE)
 
 
 def missing_text(answer: str, kept: str) -> list[str]:
@@ -95,32 +80,32 @@ _TASK = f"""\
 Write the summary under these headings, in English and in this order, and everything below them in the language of \
 the conversation:
 
-### {STATE}
+### {headings.STATE}
 - {WORKING_ON}: what is under way, and what of it is half done
 - {LAST_COMPLETED}: the last command or edit, and how it ended
 - {NEXT_STEP}: the one thing the assistant was about to do, with the exact file, command or edit
 
-### {COMPLETED}
+### {headings.COMPLETED}
 | {" | ".join(COLUMNS)} |
 | --- | --- | --- |
 One row for each file or part that was touched, with its exact path.
 
-### {DECISIONS}
+### {headings.DECISIONS}
 - What was decided and why, as far as it matters for what comes.
 
-### {PENDING}
+### {headings.PENDING}
 - [ ] What is still to be done, one item a line.
 
-### {ERRORS}
+### {headings.ERRORS}
 - What went wrong → how it was resolved, or that it still stands, with its exact text. Leave this out if nothing did.
 
-### {CONSTRAINTS}
+### {headings.CONSTRAINTS}
 - What the person wants observed, as they put it.
 
-### {CONTEXT}
+### {headings.CONTEXT}
 - What else cannot be found out again: names, numbers, commands, places.
 
-### {REMOVED}
+### {headings.REMOVED}
 - An item of the earlier summary that you left out: why. Nothing else goes missing without a line here.
 
 Do not repeat the original task: it is put in for you. No code blocks unless nothing else will do. \
@@ -142,11 +127,12 @@ SCHEMA = object_schema(
     }
 )
 """The same sections as data."""
-_OWN_WORDS = {name.casefold() for name in (*OWN_HEADINGS, *COLUMNS, *map(field_title, SCHEMA["properties"]))}
+_OWN_WORDS = {name.casefold() for name in (*headings.OWN_HEADINGS, *COLUMNS, *map(field_title, SCHEMA["properties"]))}
 _UPDATE = (
     "Take the earlier summary in, do not repeat it: keep what holds, add what is new, move finished items from "
-    f"{PENDING} to {COMPLETED}, and write {STATE} anew. Its items have ids in brackets: begin an item that you keep, "
-    "change or move with its id, and a new one with none; the id alone keeps an item as it is."
+    f"{headings.PENDING} to {headings.COMPLETED}, and write {headings.STATE} anew. Its items have ids in brackets: "
+    "begin an item that you keep, change or move with its id, and a new one with none; the id alone keeps an item as "
+    "it is."
 )
 
 
@@ -206,7 +192,8 @@ class Structured(msgspec.Struct, frozen=True):
             merged = merge_sections(before, new)
             sections = merged.sections
             remarks += _merge_remarks(merged)
-        kept = _trim(sections, task, source)
+        frame = render_sections(SummarySections(), task=task, round=source.round)
+        kept = trim_to_fit(sections, lambda body: source.count_tokens(f"{frame}\n\n{body}") <= source.token_budget)
         text = render_sections(kept, task=task, round=source.round)
         if gone := dropped_items(sections, kept):
             remarks += (f"{len(gone)} items did not fit into the summary: {_join(gone)}",)
@@ -228,12 +215,6 @@ def _shown_task(source: SummaryInput) -> str:
     if len(task) <= limit:
         return task
     return clip(task, limit) + (f" {citation(source.task_number)}" if source.task_number else "")
-
-
-def _trim(sections: SummarySections, task: str, source: SummaryInput) -> SummarySections:
-    """Returns the sections that fit into the token budget next to the task."""
-    frame = render_sections(SummarySections(), task=task, round=source.round)
-    return trim_to_fit(sections, lambda body: source.count_tokens(f"{frame}\n\n{body}") <= source.token_budget)
 
 
 def _merge_remarks(merged: MergedSections) -> tuple[str, ...]:

@@ -67,16 +67,13 @@ _MAX_REFUSAL = 400
 def answer_text(reply: Reply) -> str:
     """Returns the reply's text without reasoning, code fence and summary tags."""
     text = strip_reasoning(replace_surrogates(reply.text)).strip()
-    if (fence := _CODE_FENCE.match(text)) and not _closes_early(fence[1]):
-        text = fence[1].strip()
+    inner = fence[1] if (fence := _CODE_FENCE.match(text)) else ""
+    marks = [line.strip() for line in inner.splitlines() if line.startswith("```")]
+    if fence and marks[:1] != ["```"]:  # else it closes before the end, and does not wrap the whole text
+        text = inner.strip()
     if wrapped := _WRAPPING_TAG.match(text):
         text = wrapped[2].strip()
     return text
-
-
-def _closes_early(inside: str) -> bool:
-    """Returns whether the fence closes before the end, so that it does not wrap the whole text."""
-    return next((line.strip() == "```" for line in inside.splitlines() if line.startswith("```")), False)
 
 
 def rejection_reason(reply: Reply, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
@@ -176,14 +173,6 @@ def run_summarizer(
             return SummarizerResult(answer, transcript.left_out, rejected)
 
 
-def _cap_answer_tokens(call: ModelCall, window: int | None) -> ModelCall:
-    """Returns the call with `max_tokens` lowered to what a window of this size can hold next to the prompt."""
-    if not window or call.max_tokens is None:
-        return call
-    limit = max(1, int(window * _SAFETY_MARGIN * (1 - _PROMPT_SHARE)))
-    return msgspec.structs.replace(call, max_tokens=min(call.max_tokens, limit))
-
-
 def _build_call(
     build: CallBuilder, transcript: SummaryTranscript, source: SummaryInput, window: int | None
 ) -> ModelCall:
@@ -191,7 +180,10 @@ def _build_call(
     if transcript.left_out:
         notes = source.make_notes(min(_NOTES_CHARACTERS, int(len(transcript.text) * _NOTES_SHARE)))
     call = msgspec.structs.replace(build(transcript, notes), media=transcript.media)
-    return _cap_answer_tokens(call, window)
+    if not window or call.max_tokens is None:
+        return call
+    most = max(1, int(window * _SAFETY_MARGIN * (1 - _PROMPT_SHARE)))  # what the window holds next to the prompt
+    return msgspec.structs.replace(call, max_tokens=min(call.max_tokens, most))
 
 
 def _fit_to_window(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from ..ledger import find_names, name_kind
-from .structured_headings import closing_fence
+from .structured_headings import closing_fence, split_at_headings
 from .summarizer import FENCE
 
 
@@ -47,7 +47,6 @@ _ITEM_ID = re.compile(r"^\s*[-*•]\s+\[[a-z]\d+\] ")
 _QUOTED = re.compile(r"`([^`\n]+ [^`\n]+)`|[\"“„«]([^\"”“»\n]+ [^\"”“»\n]+ [^\"”“»\n]+)[\"”“»]")
 """Commands in code marks, and quotations of several words."""
 _QUOTED_WORD = re.compile(r"\w+")
-_HEADING = re.compile(r"(#{1,6})\s+\S")
 _RULER = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 _LABEL = re.compile(r"\s*(?:\d+[.)]\s*)?\w[^.|]{0,60}[:：]\s*$")
 _ORDINARY_WORD = re.compile(
@@ -75,11 +74,11 @@ def remove_hallucinated_names(summary: str, history: Callable[[], str]) -> Hallu
     hallucinated = {name for name in named if name.lower() not in lowered}
     if hallucinated:
         plain = _DIGIT_SEPARATOR.sub("", lowered)
-        words = " ".join(_QUOTED_WORD.findall(lowered)) if any(" " in name for name in hallucinated) else ""
+        words = _in_order(lowered) if any(" " in name for name in hallucinated) else ""
         hallucinated = {
             name
             for name in hallucinated
-            if not (_is_quoted(name, words) if " " in name else _is_reworded(name.lower(), plain))
+            if not (_in_order(name.lower()) in words if " " in name else _is_reworded(name.lower(), plain))
         }
     if not hallucinated:
         return HallucinationCheck(summary)
@@ -122,21 +121,11 @@ def _indent(line: str) -> int:
 
 def drop_empty_headings(summary: str) -> str:
     """Removes Markdown headings with nothing below them but, at most, a table without rows."""
-    levels, blocks, fence = [0], [list[str]()], ""
-    for line in summary.splitlines():
-        mark = FENCE.match(line)
-        heading = None if mark or fence else _HEADING.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        if heading:
-            levels.append(len(heading[1]))
-            blocks.append([line])
-        else:
-            blocks[-1].append(line)
-    kept, below = list[str](), 0
-    for level, block in zip(reversed(levels), reversed(blocks), strict=True):
-        if not level or below > level or _has_text(block[1:]):
-            kept.append("\n".join(block))
+    blocks, kept, below = list(split_at_headings(summary)), list[str](), 0
+    for heading, lines in reversed(blocks):
+        level = heading.level if heading else 0
+        if not level or below > level or _has_text(lines[1:]):
+            kept.append("\n".join(lines))
             below = level
     return "\n".join(reversed(kept)).strip("\n") if len(kept) < len(blocks) else summary
 
@@ -155,9 +144,9 @@ def _is_reworded(name: str, history: str) -> bool:
     return all(piece in history for piece in pieces)
 
 
-def _is_quoted(quoted: str, words: str) -> bool:
-    """Returns whether the history has the words of a quotation in their order."""
-    return " ".join(_QUOTED_WORD.findall(quoted.lower())) in words
+def _in_order(text: str) -> str:
+    """Returns the words of a text alone, in their order."""
+    return " ".join(_QUOTED_WORD.findall(text))
 
 
 def _literals(line: str) -> list[str]:

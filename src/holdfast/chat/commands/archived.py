@@ -10,8 +10,8 @@ from ...compaction.breakdown import preview_line
 from ...context.events import EventKind, LaneTip, try_message_in
 from ...context.references import reference
 from ...errors import Outcome
-from ...ledger import PageLine, page_lines
 from ...messages import Message
+from ...sessions.page_lines import PageLine, page_lines
 from ...strategies import KeepLedger
 from .base import ChatCommand, Choice, Choices, CommandResult, Table, page, split_arguments
 

@@ -8,46 +8,27 @@ from collections.abc import Iterator
 import msgspec
 
 from ..context.references import NUMBER, cited_seqs
-from .lines import LedgerLine
-from .page import LedgerPage
-from .sections import SectionRenderer
-from .select import RankedLine, Verdict
-from .text import (
-    ALSO,
-    APPROVED,
-    APPROVED_ITEMS,
-    CALLS,
-    COMMANDS,
-    CONCLUSIONS,
-    ERRORS,
-    EXCERPTS,
-    FILES,
-    FOUND,
-    GROUP,
-    PLAN,
-    STEPS,
-    TASK,
-    USER_MESSAGES,
-    quote_structure,
-)
+from ..ledger import LedgerPage, SectionRenderer, headings, quote_structure
+from ..ledger.lines import LedgerLine
+from ..ledger.select import RankedLine, Verdict
 
 _CITED = re.compile(rf"\[{NUMBER}\]")
 _LEADING_CITATION = re.compile(rf"\[{NUMBER}\](?: |$)")
 _RUN_STATUS = re.compile(r"  \((?:\d+×)?(?:, )?(?:failed)?\)$")
 _RULES = {
-    TASK: "the user's first request",
-    USER_MESSAGES: "user messages, the newest first where room is short",
-    APPROVED: "the plan that the user approved, verbatim in a quarter of the target",
-    APPROVED_ITEMS: "open items of the plan that the user approved, which is too long for its share",
-    PLAN: "the agent's plan",
-    CALLS: "calls since the last user message, so that none is repeated",
-    ERRORS: "the newest error lines",
-    FILES: "every file that was read or changed",
-    FOUND: "files of search results, the likeliest to be needed first",
-    COMMANDS: "the commands most likely to run again",
-    CONCLUSIONS: "the assistant's last words before each user message",
-    EXCERPTS: "the best lines by score per character",
-    STEPS: "what was said and called right before the messages that stay",
+    headings.TASK: "the user's first request",
+    headings.USER_MESSAGES: "user messages, the newest first where room is short",
+    headings.APPROVED: "the plan that the user approved, verbatim in a quarter of the target",
+    headings.APPROVED_ITEMS: "open items of the plan that the user approved, which is too long for its share",
+    headings.PLAN: "the agent's plan",
+    headings.CALLS: "calls since the last user message, so that none is repeated",
+    headings.ERRORS: "the newest error lines",
+    headings.FILES: "every file that was read or changed",
+    headings.FOUND: "files of search results, the likeliest to be needed first",
+    headings.COMMANDS: "the commands most likely to run again",
+    headings.CONCLUSIONS: "the assistant's last words before each user message",
+    headings.EXCERPTS: "the best lines by score per character",
+    headings.STEPS: "what was said and called right before the messages that stay",
 }
 _INTRO = "what this page is"
 _MAX_LEFT_OUT = 2_000
@@ -131,7 +112,7 @@ def page_lines(text: str, written_by: str = "") -> Iterator[PageLine]:
             section, rule, cited = heading.removeprefix("## "), _RULES[heading], _sources(line.removeprefix(heading))
         elif written_by and line.startswith("## "):
             section, rule, cited = line.removeprefix("## "), written_by, ()
-        elif line.startswith(GROUP) or (written_by and rule == written_by):
+        elif line.startswith(headings.GROUP) or (written_by and rule == written_by):
             cited = _sources(line)
         elif section and (leading := _LEADING_CITATION.match(line)):
             cited = _sources(leading[0])
@@ -147,13 +128,13 @@ def _with_score(
 ) -> PageLine:
     """Adds the score of a selected line, and the source of one that the page does not cite."""
     bare = line.text.strip()
-    if bare.startswith(ALSO):
-        alone = [names[name] for name in bare.removeprefix(ALSO).split(", ") if name in names]
+    if bare.startswith(headings.ALSO):
+        alone = [names[name] for name in bare.removeprefix(headings.ALSO).split(", ") if name in names]
         if alone:
             best = min(alone, key=lambda one: one.rank)
             return _selected(line, best, tuple(one.line.text for one in alone), [one.line for one in alone])
     found = by_text.get(bare) or by_text.get(_LEADING_CITATION.sub("", bare).strip())
-    command = _RUN_STATUS.sub("", line.text) if line.section == COMMANDS.removeprefix("## ") else ""
+    command = _RUN_STATUS.sub("", line.text) if line.section == headings.COMMANDS.removeprefix("## ") else ""
     found = found or by_text.get(command.strip())
     if found is not None:
         return _selected(line, found, found.names, [found.line])
@@ -163,7 +144,7 @@ def _with_score(
 
 def _in_result(line: LedgerLine, ranked: RankedLine | None) -> PageLine:
     """Returns a line of a shortened result; error lines stay without being ranked."""
-    bare = PageLine(line.text, "", _RULES[ERRORS], (line.place,))
+    bare = PageLine(line.text, "", _RULES[headings.ERRORS], (line.place,))
     return bare if ranked is None else _selected(bare, ranked, ranked.names, [line])
 
 
@@ -175,5 +156,5 @@ def _selected(line: PageLine, ranked: RankedLine, names: tuple[str, ...], origin
         rank=ranked.rank,
         score=ranked.density,
         names=names,
-        rule=_RULES[EXCERPTS],
+        rule=_RULES[headings.EXCERPTS],
     )
