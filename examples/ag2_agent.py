@@ -1,6 +1,6 @@
 """An ag2 agent that reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[ag2]' 'ag2[anthropic]'
+    pip install '.[ag2]' 'ag2[anthropic]'
     ANTHROPIC_API_KEY=… python examples/ag2_agent.py FOLDER "Which page mentions a ship?"
 
 ANTHROPIC_BASE_URL and ANTHROPIC_MODEL select another server and model, WINDOW its context window.

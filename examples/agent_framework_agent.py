@@ -1,6 +1,6 @@
 """An agent of the Microsoft Agent Framework that reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[agent-framework]' agent-framework-openai
+    pip install '.[agent-framework]' agent-framework-openai
     OPENAI_API_KEY=… python examples/agent_framework_agent.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window.

@@ -1,6 +1,6 @@
 """An Agno agent that reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[agno]' 'openai'
+    pip install '.[agno]' openai
     OPENAI_API_KEY=… python examples/agno_agent.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window.

@@ -1,6 +1,6 @@
 """An agent loop on the Anthropic SDK; when the window is nearly full, the model summarizes the older part.
 
-    pip install 'holdfast-context[anthropic]'
+    pip install '.[anthropic]'
     ANTHROPIC_API_KEY=… python examples/anthropic_loop.py docs "Which pages mention a lease?"
 
 ANTHROPIC_BASE_URL and ANTHROPIC_MODEL select another server and model, WINDOW its context window in tokens.

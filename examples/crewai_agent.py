@@ -1,6 +1,6 @@
 """A CrewAI agent that reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[crewai]' 'anthropic'
+    pip install '.[crewai]' anthropic
     ANTHROPIC_API_KEY=… python examples/crewai_agent.py FOLDER "Which page mentions a ship?"
 
 ANTHROPIC_BASE_URL and ANTHROPIC_MODEL select another server and model, WINDOW its context window.

@@ -1,6 +1,6 @@
 """An ADK app whose agent reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[google-adk]' 'google-adk[extensions]'
+    pip install '.[google-adk]' 'google-adk[extensions]'
     OPENAI_API_KEY=… python examples/google_adk_app.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window. A `Gemini` model works the

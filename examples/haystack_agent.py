@@ -1,6 +1,6 @@
 """A Haystack agent that reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[haystack]'
+    pip install '.[haystack]'
     OPENAI_API_KEY=… python examples/haystack_agent.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window.

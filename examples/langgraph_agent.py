@@ -1,6 +1,6 @@
 """A LangGraph agent whose state and checkpoints keep every message, while its model sees what fits.
 
-    pip install 'holdfast-context[langgraph]' langchain-openai
+    pip install '.[langgraph]' langchain-openai
     OPENAI_API_KEY=… python examples/langgraph_agent.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window.

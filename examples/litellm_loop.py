@@ -1,6 +1,6 @@
 """A tool loop on LiteLLM that reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[litellm]'
+    pip install '.[litellm]'
     OPENAI_API_KEY=… python examples/litellm_loop.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window.

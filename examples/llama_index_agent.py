@@ -1,6 +1,6 @@
 """A LlamaIndex agent that reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[llama-index]' 'llama-index-llms-openai'
+    pip install '.[llama-index]' llama-index-llms-openai
     OPENAI_API_KEY=… python examples/llama_index_agent.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window.

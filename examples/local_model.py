@@ -1,6 +1,6 @@
 """Compacts a session file with a local model as summarizer: llama.cpp, Ollama, vLLM or LM Studio, no key needed.
 
-    pip install 'holdfast-context[openai]'
+    pip install '.[openai]'
     SUMMARIZER=http://localhost:8080/v1#qwen2.5-coder python examples/local_model.py session.jsonl 20000
 
 SUMMARIZER is the base URL of any server with OpenAI's Chat Completions API, and its model after #. The file is a

@@ -1,6 +1,6 @@
 """An agent of the OpenAI Agents SDK whose session is a file: its log is complete, its items are compacted.
 
-    pip install 'holdfast-context[openai-agents]'
+    pip install '.[openai-agents]'
     OPENAI_API_KEY=… python examples/openai_agents_session.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window, STORE the file.

@@ -1,6 +1,6 @@
 """An agent loop on the OpenAI SDK that stays inside its model's window.
 
-    pip install 'holdfast-context[openai]'
+    pip install '.[openai]'
     OPENAI_API_KEY=… python examples/openai_loop.py docs "Which pages mention a lease?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window in tokens.

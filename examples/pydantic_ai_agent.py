@@ -1,6 +1,6 @@
 """A Pydantic AI agent that reads a folder of any size, one file at a time.
 
-    pip install 'holdfast-context[pydantic-ai]' 'pydantic-ai-slim[openai]'
+    pip install '.[pydantic-ai]' 'pydantic-ai-slim[openai]'
     OPENAI_API_KEY=… python examples/pydantic_ai_agent.py FOLDER "Which page mentions a ship?"
 
 OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window.

@@ -1,6 +1,6 @@
 """Asks a question about a compacted session; the model looks up what was archived with the recall tools.
 
-    pip install 'holdfast-context[openai]'
+    pip install '.[openai]'
     OPENAI_API_KEY=… python examples/recall_tools.py session.jsonl "Which ticket was the incident?"
 
 The file is a session of Claude Code, Codex, pi or OpenCode, or a JSON list of messages in any provider's format.

@@ -1,6 +1,6 @@
 """A chat with tools behind HTTP: replies are streamed, any number of replicas share a store, and each may be killed.
 
-    pip install 'holdfast-context[openai]' starlette uvicorn
+    pip install '.[openai]' starlette uvicorn
     OPENAI_API_KEY=… python examples/web_service.py 8000
 
     curl -X POST localhost:8000/sessions                                            -> {"id": "…"}

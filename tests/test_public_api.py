@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,25 @@ def test_names_that_docs_import_exist() -> None:
                     assert node.module in ("holdfast", *(f"holdfast.{name}" for name in PAGE)), page.name
                     missing += [(page.name, alias.name) for alias in node.names if not hasattr(found, alias.name)]
     assert missing == []
+
+
+DOORS: list[Callable[..., Any]] = [
+    *(holdfast.compact, holdfast.Keeper, holdfast.SessionService, holdfast.check),
+    *(getattr(holdfast.SessionService, name) for name in ("create", "append", "compact", "context")),
+]
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__qualname__)
+def test_door_explains_each_of_its_arguments(door: Callable[..., Any]) -> None:
+    explained = re.findall(
+        r"^ {4,}(\w+): \S", inspect.cleandoc(door.__doc__ or "").partition("Args:\n")[2], re.MULTILINE
+    )
+    assert explained == [name for name in inspect.signature(door).parameters if name != "self"]
+
+
+def test_acompact_takes_what_compact_takes() -> None:
+    assert inspect.signature(holdfast.acompact) == inspect.signature(holdfast.compact)
+    assert "with the same arguments" in (holdfast.acompact.__doc__ or "")
 
 
 # -- code of one's own -----------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from cli_files import Run, claude_code, codex, loaded, pi, write_lines
 
+from holdfast.io.installation import install_command
+
 Store = Callable[..., Path]
 Refused = Callable[..., str]
 STORES = ("agent.db", "logs")
@@ -171,4 +173,4 @@ def test_mcp_without_sdk_suggests_install(refused: Refused, make_store: Store, m
         raise mcp.PackageNotFoundError(name)
 
     monkeypatch.setattr(mcp, "version", missing)
-    assert "pip install 'holdfast-context[mcp]'" in refused("mcp", make_store("agent.db"))
+    assert install_command("mcp") in refused("mcp", make_store("agent.db"))

@@ -20,6 +20,7 @@ from opentelemetry.trace import StatusCode
 from compaction_session import SUMMARY, SUMMARY_TEXT, make_message, make_turns, never_answering, open_session
 from holdfast import SessionService, TokenCount
 from holdfast.hooks import Hooks, Telemetry, Veto
+from holdfast.io.installation import install_command
 from holdfast.models import Failure, Limits, Reply
 from holdfast.strategies import KeepLast
 from holdfast.tokens import Usage
@@ -238,4 +239,4 @@ except ValueError as problem:
     print(problem)
 """
     done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=True)
-    assert done.stdout == "Telemetry needs OpenTelemetry: pip install 'holdfast-context[otel]'.\n"
+    assert done.stdout == f"Telemetry needs OpenTelemetry: {install_command('otel')}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,12 +16,13 @@ from job_sessions import Slow, rounds, service_with, talk, until
 
 from compaction_session import SUMMARY_TEXT, append_turns, make_message
 from holdfast.errors import InvalidInput
+from holdfast.io.installation import install_command
 from holdfast.jobs import BackgroundCompactor, BullMQQueue, BullMQWorker, Job, JobRunner, QueueError, QueueSettings
 from holdfast.models import Failure, ScriptedModel
 from servers.server import Server
 from time_limits import GROWING_LIMITS
 
-pytest.importorskip("bullmq", reason="BullMQ is not installed: pip install 'holdfast-context[bullmq]'")
+pytest.importorskip("bullmq", reason="BullMQ is not installed: the extra bullmq")
 pytestmark = pytest.mark.anyio
 JOB = Job("session", "s")
 
@@ -317,5 +319,5 @@ def test_bullmq_without_package_names_the_install_command(monkeypatch: pytest.Mo
     import sys
 
     monkeypatch.setitem(sys.modules, "bullmq", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'holdfast-context\[bullmq\]'"):
+    with pytest.raises(InvalidInput, match=re.escape(install_command("bullmq"))):
         BullMQQueue("redis://localhost")

@@ -17,7 +17,7 @@ from job_sessions import rounds, service_with, talk, until
 
 from holdfast.jobs import BullMQQueue, BullMQWorker, Job, JobRunner, QueueSettings
 
-pytest.importorskip("bullmq", reason="BullMQ is not installed: pip install 'holdfast-context[bullmq]'")
+pytest.importorskip("bullmq", reason="BullMQ is not installed: the extra bullmq")
 pytestmark = pytest.mark.anyio
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("bullmq@6.7.0", "ioredis@6.0.0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import re
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import InvalidInput
+from holdfast.io.installation import install_command
 from holdfast.lab.contestants import (
     LEDGER,
     OURS,
@@ -166,11 +168,11 @@ def test_missing_peers_suggest_install(monkeypatch: pytest.MonkeyPatch) -> None:
     found = choose_contestants()
     assert found.contestants == (*SIMPLE, *OURS)
     assert [what.partition(" (")[0] for what in found.left_out] == [name for names in PEERS.values() for name in names]
-    assert all("pip install 'holdfast-context[peers]'" in what for what in found.left_out)
+    assert all(install_command("peers") in what for what in found.left_out)
     assert [what.partition(" (")[0] for what in choose_contestants(("tr",)).left_out] == ["LangChain trim"]
     assert choose_contestants(("ledger",)).left_out == ()
     with pytest.raises(
-        InvalidInput, match=r"LiteLLM compress is not available: .* pip install 'holdfast-context\[peers\]'"
+        InvalidInput, match="LiteLLM compress is not available: .* " + re.escape(install_command("peers"))
     ):
         choose_contestants(("ledger", "litellm"))
 

@@ -87,7 +87,7 @@ def test_developer_message_becomes_system_in_formats_without_that_role() -> None
         ({"role": "robot", "content": "hi"}, "Message 1 has the role 'robot': use one of system, developer, user"),
         ({"role": ["user"], "content": "hi"}, "Message 1 has the role ['user']: use one of"),
         ({"role": "user"}, "keys: role"),
-        ({"role": "user", "content": 7}, "no known format"),
+        ({"role": "user", "content": 7}, "Message 1 has the number 7 as its content: use a text, or a list of parts"),
         ({"role": "user", "content": [7]}, "no known format"),
         ({"role": "user", "content": [{"type": "input_text"}, {"type": "tool_use"}]}, "no known format"),
         ({"role": "robot", "parts": []}, "no known format"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ import pytest
 from step_conversation import cancel_while_stalled
 
 from holdfast.errors import InvalidInput
+from holdfast.io.installation import install_command
 from holdfast.messages import Media
 from holdfast.models import Anthropic, Gemini, OpenAIChat, OpenAIResponses, context_window_of
 from holdfast.models.calls import Failure, ModelCall, Reply
@@ -263,7 +265,7 @@ def test_unreachable_server_is_a_transport_failure(connect: Connect, serve: Serv
 
 def test_missing_sdk_raises_with_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.models.provider.find_spec", lambda _: None)
-    with pytest.raises(InvalidInput, match=r"pip install 'holdfast-context\[anthropic\]'"):
+    with pytest.raises(InvalidInput, match=re.escape(install_command("anthropic"))):
         Anthropic("claude-x", api_key="k")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from settings_home import Home
 
 from holdfast.errors import InvalidInput
+from holdfast.io.installation import install_command
 from holdfast.settings import KEYS, save_setting
 
 WRITTEN = """\
@@ -132,7 +134,7 @@ def test_save_setting_without_tomlkit_names_the_install_command(home: Home, monk
         return real(name, *given, **named)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(InvalidInput, match=r"pip install 'holdfast-context\[chat\]'"):
+    with pytest.raises(InvalidInput, match=re.escape(install_command("chat"))):
         save_setting("preset", "pi", home.environ)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,6 +32,7 @@ from holdfast.errors import (
     StoreError,
     StoreReadOnly,
 )
+from holdfast.io.installation import install_command
 from holdfast.stores import PostgresStore, Slice
 from holdfast.stores.postgres import deletion, writes
 from holdfast.triggers import always
@@ -415,5 +417,5 @@ async def test_store_missing_driver_raises_with_install_command(monkeypatch: pyt
 
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     async with PostgresStore(NOWHERE) as store:
-        with pytest.raises(InvalidInput, match=r"pip install 'holdfast-context\[postgres\]'"):
+        with pytest.raises(InvalidInput, match=re.escape(install_command("postgres"))):
             await store.sessions()

@@ -32,9 +32,26 @@ class Keeper(SessionSteps):
     """Keeps one conversation inside its model's window; a failed compaction never raises.
 
     With `sessions` and `session_id` it works on a stored session; a list passed to `prepare_step` then continues it.
-    Without, it tracks the list of messages passed to `prepare_step` and returns the list to send. `system` and `tools`
-    count as well: send them with the messages, as the context's `request` does; a prompt that is a message of the list
-    stays one. `alternating=True` is for models whose chat template refuses two messages of one role in a row.
+    Without, it tracks the list of messages passed to `prepare_step` and returns the list to send.
+
+        keeper = Keeper(model="claude-sonnet-5")
+        context = await keeper.prepare_step(history)  # before each model call: what to send
+        await keeper.on_step_finish(reply, usage)  # after it
+
+    Args:
+        sessions: The service that stores the session, or the forks of an edited list.
+        session_id: The session to work on.
+        model: The model of the conversation: its window and prices are those of the catalog.
+        window: The model's context window in tokens, if the catalog does not know it.
+        preset: When to compact, how far and by what: a name or a `Policy`; by default the session's, else `holdfast`.
+        summarizer: A model that writes summaries; without one, notes are taken from the messages.
+        auto: False disables every automatic compaction.
+        system: The system prompt, if it is not a message of the list: counts, and is in the context's `request`.
+        tools: Tool definitions as the provider takes them: count, and are in the context's `request`.
+        format: The wire format of the list, detected by default; of a session, another provider's format to return.
+        alternating: For models whose chat template refuses two messages of one role in a row.
+        hooks: Run before and after each compaction.
+        listen: Called with each event of a compaction.
     """
 
     def __init__(
@@ -63,7 +80,7 @@ class Keeper(SessionSteps):
                 "A session says itself whether its roles alternate: pass it to create(), not to Keeper()."
             )
         if window is not None:
-            require_positive("window", window)
+            window = require_positive("window", window)
         self._message_list = None
         given = None if preset is None else find_policy(preset)
         self._given = given, window, model

@@ -14,6 +14,7 @@ import click
 
 from ..errors import InvalidInput
 from ..io.files import write_file_atomically
+from ..io.installation import install_command
 from . import options
 from .client_setups import CLIENTS, DEFAULT_URL, ClientSetup, parse_gateway_url
 from .options import NameChoice
@@ -194,7 +195,7 @@ def _tomlkit() -> Any:
     try:
         import tomlkit
     except ImportError:
-        raise InvalidInput("Reading TOML files needs tomlkit: pip install 'holdfast-context[gateway]'.") from None
+        raise InvalidInput(f"Reading TOML files needs tomlkit: {install_command('gateway')}") from None
     return tomlkit
 
 

@@ -11,6 +11,7 @@ import anyio.to_thread
 import click
 
 from ..errors import HoldfastError, InvalidInput
+from ..io.installation import install_command
 from ..io.secrets import public_url, scrub, secrets_in_url
 from ..settings import load_settings
 from ..stores.base import DoctorCheck
@@ -99,9 +100,7 @@ async def _check_queue(address: str) -> list[DoctorCheck]:
         from redis.asyncio import Redis
         from redis.exceptions import RedisError
     except ImportError:
-        return [
-            DoctorCheck("queue", "problem", "bullmq is not installed", "Run pip install 'holdfast-context[bullmq]'.")
-        ]
+        return [DoctorCheck("queue", "problem", "bullmq is not installed", f"Run {install_command('bullmq')}")]
     where = public_url(address)
     try:
         client = Redis.from_url(address, socket_timeout=5, socket_connect_timeout=5)

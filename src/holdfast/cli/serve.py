@@ -19,6 +19,7 @@ import msgspec
 
 from ..errors import InvalidInput
 from ..io.access_keys import read_keys
+from ..io.installation import install_command
 from ..io.processes import call_on_hangup, stop_on_signals
 from ..io.secrets import scrub
 from ..io.text import escape_json
@@ -144,7 +145,7 @@ def serve_command(
     try:
         from ..gateway import Gateway, GatewayOptions, load_item_keys, parse_upstreams
     except ImportError as missing:
-        raise InvalidInput(f"The gateway needs {missing.name}: pip install 'holdfast-context[gateway]'.") from None
+        raise InvalidInput(f"The gateway needs {missing.name}: {install_command('gateway')}") from None
     own = summarizer == "client"
     settings = load_settings(
         flags={"store": store, "preset": preset, "summarizer": None if own else summarizer, "window": window}

@@ -29,7 +29,7 @@ def mcp_command(file: str, session: str | None) -> None:
     """Serve FILE to an MCP client on standard input and output.
 
     The tools search and read; for a store they also list sessions and restore archived messages. FILE is anything
-    that `holdfast search` takes. Requires the MCP SDK: pip install 'holdfast-context[mcp]'.
+    that `holdfast search` takes. Requires the MCP SDK, the extra `mcp`.
     """
     from ..recall.mcp import require_mcp_sdk
 

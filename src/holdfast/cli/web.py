@@ -14,6 +14,7 @@ import click
 
 from ..errors import InvalidInput, Outcome
 from ..io.access_keys import read_keys
+from ..io.installation import install_command
 from ..io.processes import call_on_hangup, stop_on_signals
 from ..io.text import printable
 from ..jobs.queue_status import QueueReader
@@ -124,7 +125,7 @@ def open_inspector(
     try:
         from ..web import Access, Inspector, listen
     except ImportError as missing:
-        raise InvalidInput(f"The pages need {missing.name}: pip install 'holdfast-context[web]'.") from None
+        raise InvalidInput(f"The pages need {missing.name}: {install_command('web')}") from None
     listening = listen(host, port)
     access = Access(host, listening.getsockname()[1], names=names, keys=keys, owner=owner)
     return Inspector(sessions, access, **options), listening

@@ -12,7 +12,7 @@ from ..io.portal import portal
 from ..messages import require_message_list
 from .driver import Abort, Notify
 from .policy import Policy, PolicyLike, resolve
-from .result import CompactionResult
+from .result import CompactionResult, MessageT
 from .stateless import ListedMessages, StatelessCompaction
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..types import (
         CheckpointLike,
         EstimatorLike,
-        MessageLike,
         StrategyLike,
         SummarizerLike,
         SystemLike,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def compact(
-    messages: Iterable[MessageLike],
+    messages: Iterable[MessageT],
     *,
     budget: int | None = None,
     target: int | None = None,
@@ -56,18 +55,42 @@ def compact(
     notify: Notify | None = None,
     abort: Abort | None = None,
     hooks: Hooks | None = None,
-) -> CompactionResult:
+) -> CompactionResult[MessageT]:
     """Compacts a list of messages that must not exceed `budget` tokens, or by a `preset` for a model's `window`.
 
-    Under the budget nothing changes. Over it, the context is compacted down to `target` (half the budget by
-    default), or to the limit of the given strategy. A preset (a name, or a `Policy`) brings trigger, strategy,
-    target, estimator and limits; other keywords take precedence. `usage` is what the provider reported with the
-    last reply among the messages, in its own form: the size is then that figure plus an estimate of what came after
-    it. No model, key or network is needed. With a `summarizer` (`"anthropic:claude-…"`, a model object, a function
-    from text to text) that model writes a summary, steered by `instructions`. `hooks` run before and after it.
-    `result.messages` is always what to send, in the format of the input; `alternating=True` is for models whose chat
-    template refuses two messages of one role in a row. Notes cite a message by its position
-    (`[12]` is the twelfth) unless `numbers` gives each message another.
+    Under the budget nothing changes. No model, key or network is needed. `result.messages` is always what to send, in
+    the format of the input: a list of the same type of messages, or dicts of another `format` if one is given.
+
+        result = compact(messages, budget=100_000)
+        result.messages, result.outcome, result.tokens_before, result.tokens_after
+
+    Args:
+        messages: The conversation, oldest first: dicts of OpenAI, Anthropic, Gemini or the AI SDK, or objects of their
+            SDKs or of an agent framework.
+        budget: Tokens that must not be exceeded; over it, the context is compacted.
+        target: Tokens to compact down to; half of the budget by default, or the limit of the given strategy.
+        preset: A name (`holdfast presets` lists them) or a `Policy`: brings trigger, strategy, target, estimator and
+            limits. Other arguments take precedence.
+        window: The model's context window in tokens, for the threshold of a preset.
+        system: The system prompt, if it is not one of the messages: counts, and is not in the result.
+        tools: Tool definitions as the provider takes them: count, and are not in the result.
+        usage: What the provider reported with the last reply among the messages, in its own form: the size is that
+            figure plus an estimate of what came after it.
+        strategy: What to keep: a strategy, a function, or a name as on the command line (`"sliding:20"`).
+        summarizer: A model that writes a summary: `"anthropic:claude-…"`, an address, a model object, or a function
+            from text to text. Without one, notes are taken from the messages.
+        instructions: What the summary should keep.
+        estimator: Counts tokens: a name (`"o200k_base"`, `"chars/4"`), or a function from text to a number.
+        format: The wire format of the messages, detected by default; for objects of a framework, the format to return.
+        alternating: For models whose chat template refuses two messages of one role in a row.
+        previous: The `checkpoint` of an earlier result whose messages these continue.
+        numbers: Numbers by which notes cite the messages; by default their position (`[12]` is the twelfth).
+        trigger: Decides whether to compact, in place of the budget: a function from a `Request` to a bool.
+        min_saving: The smallest saving worth a compaction, as a fraction.
+        limits: Time-outs, attempts and number of the model's calls.
+        notify: Called with each event of the model's calls.
+        abort: Stops the compaction from any thread.
+        hooks: Run before and after the compaction; they may veto or change it.
     """
     require_message_list(messages)
     policy = _resolve(
@@ -93,7 +116,7 @@ def compact(
 
 
 async def acompact(
-    messages: Iterable[MessageLike],
+    messages: Iterable[MessageT],
     *,
     budget: int | None = None,
     target: int | None = None,
@@ -116,8 +139,8 @@ async def acompact(
     notify: Notify | None = None,
     abort: Abort | None = None,
     hooks: Hooks | None = None,
-) -> CompactionResult:
-    """`compact` for async code: the work runs in threads, so the event loop stays free.
+) -> CompactionResult[MessageT]:
+    """`compact` for async code, with the same arguments: the work runs in threads, so the event loop stays free.
 
     Cancelling the task stops it at once and changes nothing.
     """

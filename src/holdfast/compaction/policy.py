@@ -191,15 +191,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         gap: float | None = None,
     ) -> Self:
         """Returns the policy with these values; None leaves one as it is. Raises InvalidLimit and InvalidInput."""
-        for name, limit in (("window", window), ("budget", budget), ("target", target)):
-            if limit is not None:
-                require_positive(name, limit)
+        limits_given = {"window": window, "budget": budget, "target": target}
         if gap is not None:
             require_fraction("gap", gap)
         given: dict[str, Any] = {
-            "window": window,
-            "budget": budget,
-            "target": target,
+            **{name: require_positive(name, limit) for name, limit in limits_given.items() if limit is not None},
             "trigger": None if trigger is None else require_trigger(trigger),
             "strategy": None if strategy is None else _named(strategy),
             "summarizer": None if summarizer is None else resolve_model(summarizer),

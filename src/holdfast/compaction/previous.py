@@ -44,6 +44,8 @@ def as_checkpoint(previous: Any) -> PrefixCheckpoint:
             raise msgspec.ValidationError(f"it has only {', '.join(map(str, given))}")
         return msgspec.convert(given, PrefixCheckpoint)
     except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+        if hasattr(previous, "checkpoint"):
+            raise CheckpointMismatch("previous= takes the checkpoint of a result: pass result.checkpoint.") from None
         raise CheckpointMismatch(
             f"previous= takes the `checkpoint` of an earlier result, not {type(previous).__name__} ({problem})."
         ) from problem

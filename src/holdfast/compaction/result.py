@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import ceil
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,17 @@ from ..messages.json_text import decodable
 from ..tokens import Usage
 from ..tokens.catalog import Prices, Ratios
 from .policy import Bounds
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # type checkers bring it: a plain `CompactionResult` is one of any messages
+
+    from ..types import MessageLike
+
+    MessageT = TypeVar("MessageT", bound=MessageLike, default=Any)
+else:
+    from typing import TypeVar
+
+    MessageT = TypeVar("MessageT")
 
 
 @decodable
@@ -107,13 +118,16 @@ _SOURCES = frozenset({"_messages", "_partition", "_checkpoint"})
 """Attributes of a result from which its lazy values are computed."""
 
 
-class CompactionResult:
-    """Result of a compaction; `messages` is always the context to send next, whatever the outcome."""
+class CompactionResult(Generic[MessageT]):
+    """Result of a compaction; `messages` is always the context to send next, whatever the outcome.
+
+    `MessageT` is the type of the messages that came in: `result.messages` is a list of it.
+    """
 
     def __init__(
         self,
         *,
-        messages: Callable[[], Sequence[Any]],
+        messages: Callable[[], list[MessageT]],
         outcome: Outcome,
         partition: Callable[[], Partition],
         tokens_before: int,
@@ -164,7 +178,7 @@ class CompactionResult:
         self._partition = partition
 
     @cached_property
-    def messages(self) -> Sequence[Any]:
+    def messages(self) -> list[MessageT]:
         """The context to send, in the format of the input and valid for it: dicts, or objects of its framework."""
         return self._messages()
 

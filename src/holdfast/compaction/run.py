@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain, takewhile
 from operator import is_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -35,7 +35,7 @@ from ..context import (
 from ..context.checkpoint import EventIdRange
 from ..context.events import message_in
 from ..errors import Outcome, SummaryFailed, plain_reason
-from ..messages import COMMON, HIDDEN, Edit, Json, Message, Opaque, ToolResult, is_known, user_topics
+from ..messages import COMMON, HIDDEN, Edit, Message, Opaque, ToolResult, is_known, user_topics
 from ..models import scrub
 from ..strategies.base import run_strategy
 from ..strategies.parameters import describe_parameters
@@ -218,7 +218,7 @@ class CompactionRun:
         self,
         decision: Decision,
         *,
-        messages: Callable[[], Sequence[Json]],
+        messages: Callable[[], list[Any]],
         partition: Callable[[], Partition],
         checkpoint: Callable[[], Checkpoint | None],
         round: int,

@@ -1,6 +1,6 @@
 """The gateway: any agent keeps its context inside the window by changing one URL.
 
-Its HTTP stack is an extra: `pip install 'holdfast-context[gateway]'`.
+Its HTTP stack is the extra `gateway`.
 """
 
 from .options import GatewayOptions, parse_upstreams

@@ -1,6 +1,6 @@
 """OpenTelemetry spans and metrics of compactions, following its conventions for generative AI.
 
-The API is an extra, imported when `Telemetry` is created: `pip install 'holdfast-context[otel]'`.
+The API is the extra `otel`, imported when `Telemetry` is created.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..compaction import Cost
 from ..errors import InvalidInput
+from ..io.installation import install_command
 from .events import (
     CompactionCompleted,
     CompactionEvent,
@@ -49,7 +50,7 @@ class Telemetry:
         try:
             from opentelemetry import context, metrics, trace
         except ModuleNotFoundError:
-            raise InvalidInput("Telemetry needs OpenTelemetry: pip install 'holdfast-context[otel]'.") from None
+            raise InvalidInput(f"Telemetry needs OpenTelemetry: {install_command('otel')}") from None
         self._trace, self._context = trace, context
         self._tracer = trace.get_tracer("holdfast", tracer_provider=tracer_provider)
         meter = metrics.get_meter("holdfast", meter_provider=meter_provider)

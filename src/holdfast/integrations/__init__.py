@@ -3,5 +3,5 @@
     from holdfast.integrations.langchain import HoldfastMiddleware
     agent = create_agent(model, tools, middleware=[HoldfastMiddleware(window=200_000)])
 
-Importing a module imports its framework, an extra: `pip install 'holdfast-context[langchain]'`.
+Importing a module imports its framework, an extra of the same name.
 """

@@ -10,7 +10,6 @@ in a `KnowledgeConfig`, for histories that are to be shortened themselves, betwe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..compaction import acompact
@@ -32,7 +31,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastCompact", "HoldfastEventMiddleware"]
@@ -54,7 +53,7 @@ class HoldfastEventMiddleware:
         model: str | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
         self.conversations = AgentConversations(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from operator import is_
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..compaction import acompact
@@ -32,7 +31,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastChatMiddleware", "HoldfastStrategy"]
@@ -51,7 +50,7 @@ class HoldfastChatMiddleware(ChatMiddleware):
         window: int | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         session_id: str | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Iterator
-from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InvalidInput
@@ -31,7 +30,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["RecallTools", "compacting"]
@@ -44,7 +43,7 @@ def compacting(
     window: int | None = None,
     preset: PolicyLike = "holdfast",
     summarizer: SummarizerLike | None = None,
-    store: Log | str | PathLike[str] | None = None,
+    store: StoreLike | None = None,
     listen: Callable[[CompactionEvent], object] | None = None,
 ) -> _Wrapped:
     """Returns a copy of the model that compacts what it sends; once more, if the prompt was still too long.

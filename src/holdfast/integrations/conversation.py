@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import eq
-from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
@@ -31,7 +30,7 @@ from ..recall import Recall
 from ..recall import tools as recall_tools
 from ..sessions import Context, SessionService
 from ..sessions.origin import listed_events
-from ..stores import Log, MemoryStore, open_store
+from ..stores import MemoryStore, StoreLike, store_for
 from ..stores.base import ProcessGuard
 from ..tokens.budget import require_positive
 from ..triggers import OverThreshold
@@ -92,18 +91,16 @@ class AgentConversations:
         model: str | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
-        if window is not None:
-            require_positive("window", window)
-        self.window = window
+        self.window = None if window is None else require_positive("window", window)
         self.model = model
         self.preset = find_policy(preset)
         self.summarizer = summarizer
         self.listen = listen
         self.stored = store is not None
-        self._store: Log = open_store(store) if isinstance(store, str | PathLike) else store or MemoryStore()
+        self._store = MemoryStore() if store is None else store_for(store)
         self._sessions: SessionService | None = None
         self._open: OrderedDict[str, AgentConversation] = OrderedDict()
         self._opening = threading.Lock()

@@ -10,7 +10,6 @@ the compacted ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..errors import InvalidInput
@@ -28,7 +27,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["compacting", "recall_tools"]
@@ -42,7 +41,7 @@ def compacting(
     window: int | None = None,
     preset: PolicyLike = "holdfast",
     summarizer: SummarizerLike | None = None,
-    store: Log | str | PathLike[str] | None = None,
+    store: StoreLike | None = None,
     listen: Callable[[CompactionEvent], object] | None = None,
 ) -> _Wrapped:
     """Returns the LLM, which from now on compacts what it sends; once more, if the prompt was still too long.

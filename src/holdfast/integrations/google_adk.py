@@ -10,7 +10,6 @@ keep ADK's own compaction of events.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..compaction import acompact
@@ -48,7 +47,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastPlugin", "HoldfastSummarizer", "conversation_key"]
@@ -69,7 +68,7 @@ class HoldfastPlugin(BasePlugin):
         window: int | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         recall: bool = True,
         listen: Callable[[CompactionEvent], object] | None = None,
         name: str = "holdfast",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..compaction import acompact, compact
@@ -31,7 +30,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastChatGenerator", "HoldfastCompactor"]
@@ -52,7 +51,7 @@ class HoldfastChatGenerator:
         window: int | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         session_id: str | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:

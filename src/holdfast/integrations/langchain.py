@@ -9,7 +9,6 @@ messages. It takes the place of `SummarizationMiddleware`, `ContextEditingMiddle
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Tool
@@ -31,7 +30,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastMiddleware", "as_summarizer", "conversation_key", "recall_tools"]
@@ -51,7 +50,7 @@ class HoldfastMiddleware(AgentMiddleware):
         window: int | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: BaseChatModel | SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         recall: bool = True,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:

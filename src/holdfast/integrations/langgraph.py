@@ -10,7 +10,6 @@ it removed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..compaction import PolicyLike, compact
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastNode", "compacting_messages"]
@@ -53,7 +52,7 @@ class HoldfastNode(Runnable[Any, dict[str, Any]]):
         system: str | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: BaseChatModel | SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         messages_key: str = "messages",
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:

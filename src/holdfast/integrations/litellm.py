@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Json, encode_tools, to_json
@@ -27,7 +26,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastCallback", "conversation_key"]
@@ -59,7 +58,7 @@ class HoldfastCallback(CustomLogger):
         window: int | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
         super().__init__()

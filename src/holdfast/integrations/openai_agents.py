@@ -14,7 +14,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import count
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastModel", "HoldfastSession"]
@@ -62,7 +61,7 @@ class HoldfastSession:
         model: str | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
         self.session_id = session_id

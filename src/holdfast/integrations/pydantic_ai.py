@@ -9,7 +9,6 @@ The run's message history stays whole; only the request holds the compacted mess
 from __future__ import annotations
 
 from collections.abc import Callable
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message, Part, Text, ToolCall, ToolResult
@@ -29,7 +28,7 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
-    from ..stores import Log
+    from ..stores import StoreLike
     from ..types import SummarizerLike
 
 __all__ = ["HoldfastCapability"]
@@ -49,7 +48,7 @@ class HoldfastCapability(AbstractCapability[Any]):
         window: int | None = None,
         preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
-        store: Log | str | PathLike[str] | None = None,
+        store: StoreLike | None = None,
         recall: bool = True,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:

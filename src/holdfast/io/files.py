@@ -119,6 +119,8 @@ def translate_os_error(error: OSError, folder: str) -> HoldfastError:
         return StoreReadOnly(f"{where} cannot be written ({error.strerror}): check the permissions of {folder}.")
     if error.errno in _DISK_FULL_ERRNOS:
         return StoreError(f"There is no room left in {folder}: free some space, then retry.")
+    if error.errno in (errno.EEXIST, errno.ENOTDIR) and not os.path.isdir(folder):
+        return StoreError(f"{folder} is a file: name a folder for the sessions, or use SQLiteStore.")
     return StoreError(f"{where} could not be used ({error.strerror}): check the disk, then retry.")
 
 

@@ -12,6 +12,7 @@ import anyio
 import msgspec
 
 from ..errors import InvalidInput, JobFailed, QueueError
+from ..io.installation import install_command
 from ..io.secrets import public_url
 from ..models import scrub
 from .queue import Job, QueueSettings
@@ -31,7 +32,7 @@ def import_bullmq() -> Any:
     try:
         import bullmq
     except ModuleNotFoundError:
-        raise InvalidInput("A queue on Redis needs BullMQ: pip install 'holdfast-context[bullmq]'.") from None
+        raise InvalidInput(f"A queue on Redis needs BullMQ: {install_command('bullmq')}") from None
     return bullmq
 
 
@@ -80,7 +81,7 @@ _ENQUEUE_TIMEOUT = 5.0
 
 
 class BullMQQueue:
-    """Enqueues jobs for workers in other processes; needs `pip install 'holdfast-context[bullmq]'`."""
+    """Enqueues jobs for workers in other processes; needs the extra `bullmq`."""
 
     def __init__(self, url: str, settings: QueueSettings | None = None) -> None:
         self.settings = settings or QueueSettings()
@@ -135,7 +136,7 @@ _SHUTDOWN_SECONDS = 5.0
 
 
 class BullMQWorker:
-    """Runs jobs from a BullMQ queue; needs `pip install 'holdfast-context[bullmq]'`."""
+    """Runs jobs from a BullMQ queue; needs the extra `bullmq`."""
 
     def __init__(self, url: str, runner: JobRunner) -> None:
         self.runner = runner

@@ -54,7 +54,7 @@ class QueueStatus(msgspec.Struct, frozen=True):
 
 
 class QueueReader:
-    """Reads a queue without changing it; needs `pip install 'holdfast-context[bullmq]'`."""
+    """Reads a queue without changing it; needs the extra `bullmq`."""
 
     def __init__(self, url: str, name: str | None = None) -> None:
         self._name = name or QueueSettings().name

@@ -9,11 +9,12 @@ from statistics import median
 
 import msgspec
 
+from ..io.installation import install_command
 from ..messages.json_text import decodable
 from .contestants import LEDGER, REAL, Contestant, Lineup
 from .results import QUANTITIES, CutNames, LabSettings, ScoreRow, value_of
 from .run import LabResults
-from .surprise import HORIZONS, INSTALL, choose_predictor
+from .surprise import HORIZONS, choose_predictor
 
 DRAWS = 1_000
 SEED = 20_250_929
@@ -125,7 +126,6 @@ class ContestantInfo(msgspec.Struct, frozen=True):
     about: str
 
 
-_NO_SURPRISE = f"surprise (the package pyppmd is not installed: {INSTALL})"
 _REAL_SUMMARY = ContestantInfo(REAL, "real", "the summary that the tool itself wrote")
 
 
@@ -157,7 +157,12 @@ def build_report(results: LabResults, field: Lineup) -> LabReport:
     return LabReport(
         settings=settings,
         contestants=[*(ContestantInfo(one.name, one.family, one.about) for one in field.contestants), _REAL_SUMMARY],
-        left_out=field.left_out + (() if settings.surprise_by or choose_predictor() else (_NO_SURPRISE,)),
+        left_out=field.left_out
+        + (
+            ()
+            if settings.surprise_by or choose_predictor()
+            else (f"surprise (the package pyppmd is not installed: {install_command('lab')})",)
+        ),
         kinds=[_kind_report(kind, results, field.contestants) for kind in results.kinds],
         sessions=[SessionDetail(one.session, one.kind, one.names) for one in results.sessions if one.names],
         not_measured=why,

@@ -36,7 +36,6 @@ ORDER = 16
 MEMORY = 64 << 20
 _EXAMPLES = ("harbor", "support")
 """Two, since one of them may be the session itself."""
-INSTALL = "pip install 'holdfast-context[lab]'"
 Surprise = dict[str, float]
 """Surprise by quantity; empty if the agent wrote nothing after the cut."""
 

@@ -427,6 +427,9 @@ def narrow_formats(payloads: Iterable[tuple[int, Json]], possible: frozenset[str
         if not fits and "content" in payload and "role" in payload and payload["role"] not in [*openai_chat.ROLES]:
             roles = ", ".join(openai_chat.ROLES)
             raise UnknownFormat(f"Message {index} has the role {payload['role']!r}: use one of {roles}.")
+        if not fits and isinstance(content := payload.get("content", ""), bytes | int | float | None):
+            cure = "decode them, content.decode()" if isinstance(content, bytes) else "use a text, or a list of parts"
+            raise UnknownFormat(f"Message {index} has {_kind(content)} as its content: {cure}.")
         if not fits:
             raise UnknownFormat(
                 f"Message {index} is in no known format (keys: {', '.join(map(str, payload)) or 'none'}): "
@@ -439,6 +442,10 @@ def narrow_formats(payloads: Iterable[tuple[int, Json]], possible: frozenset[str
             )
         possible = fits if fits <= possible else possible & fits
     return next(iter(possible)) if len(possible) == 1 else COMMON
+
+
+def _kind(content: object) -> str:
+    return "bytes" if isinstance(content, bytes) else "None" if content is None else f"the number {content}"
 
 
 def _either(formats: frozenset[str]) -> str:

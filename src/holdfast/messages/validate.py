@@ -202,10 +202,14 @@ class Problem(msgspec.Struct, frozen=True):
 def check(
     messages: Iterable[MessageLike], profile: str | None = None, *, ready: bool = False, alternating: bool = False
 ) -> list[Problem]:
-    """Returns what this wire format would reject; empty if the messages are valid. None detects the format.
+    """Returns what this wire format would reject; empty if the messages are valid.
 
-    Calls at the very end without results are a conversation in progress, not a problem; with `ready=True` they are,
-    as in a request. With `alternating=True`, two messages of one role in a row are a problem, too.
+    Args:
+        messages: The conversation, in any format that `compact` takes.
+        profile: The wire format to check for; None detects it.
+        ready: Calls at the very end without results are a problem, as in a request; otherwise they are a
+            conversation in progress.
+        alternating: Two messages of one role in a row are a problem, too.
     """
     rules = None if profile is None else rules_for(format_name(profile), alternating=alternating)
     try:

@@ -17,6 +17,7 @@ import anyio.to_thread
 from anyio.lowlevel import current_token
 
 from ..errors import InvalidInput
+from ..io.installation import install_command
 from ..io.secrets import public_url, scrub, secrets_in_url
 from ..messages import Json, Media, Message, Text, ToolCall, decode_all, encode_all, encode_tools, from_json
 from ..tokens import Usage
@@ -46,9 +47,7 @@ class Sdk(NamedTuple):
         except ModuleNotFoundError:
             found = None
         if found is None:
-            raise InvalidInput(
-                f"This model needs the {self.module} SDK: pip install 'holdfast-context[{self.extra}]'."
-            ) from None
+            raise InvalidInput(f"This model needs the {self.module} SDK: {install_command(self.extra)}") from None
 
     def has_key(self) -> bool:
         return any(os.environ.get(name) for name in self.keys)

@@ -1,6 +1,6 @@
 """An MCP server over a store: its tools list, search, read and fork sessions, restore archived messages, and undo.
 
-The SDK is an extra, imported when a server is created: `pip install 'holdfast-context[mcp]'`.
+The SDK is the extra `mcp`, imported when a server is created.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 
 from ..context.events import SessionRecord
 from ..errors import HoldfastError, InvalidInput
+from ..io.installation import install_command
 from ..messages import Json
 from ..sessions.history import first_user_line
 from ..sessions.session_ids import find_session
@@ -104,11 +105,9 @@ def require_mcp_sdk() -> None:
     try:
         found = version("mcp")
     except PackageNotFoundError:
-        raise InvalidInput("The MCP server needs the MCP SDK: pip install 'holdfast-context[mcp]'.") from None
+        raise InvalidInput(f"The MCP server needs the MCP SDK: {install_command('mcp')}") from None
     if int(found.partition(".")[0]) < 2:
-        raise InvalidInput(
-            f"The MCP server needs the MCP SDK 2, not {found}: pip install --upgrade 'holdfast-context[mcp]'."
-        )
+        raise InvalidInput(f"The MCP server needs the MCP SDK 2, not {found}: {install_command('mcp')}")
 
 
 def make_server(recall: Recall) -> Server[Any]:

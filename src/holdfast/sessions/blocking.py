@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from ..compaction import PolicyLike
 from ..io.portal import portal
 from ..messages import Json, ToolCall
-from ..stores import Log
+from ..stores import StoreLike
 from ..tokens import Estimator
 from .service import SessionService
 from .turn import Turn
@@ -84,7 +84,7 @@ class BlockingTurn:
 class BlockingSessionService:
     """`SessionService` for blocking callers; use it in a `with` block."""
 
-    def __init__(self, store: Log, **options: Any) -> None:
+    def __init__(self, store: StoreLike, **options: Any) -> None:
         self._service = SessionService(store, **options)
 
     def __enter__(self) -> Self:

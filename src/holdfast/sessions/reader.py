@@ -16,10 +16,10 @@ from ..compaction.presets import DEFAULT_PRESET
 from ..compaction.size import Size, measure
 from ..context import Request, View
 from ..context.events import Event, SessionRecord
-from ..errors import NoRoom, StoreClosed, UnknownSession
+from ..errors import InvalidInput, NoRoom, StoreClosed, UnknownSession
 from ..hooks.timeouts import require_seconds
 from ..messages import Json, ToolCall, format_name
-from ..stores import Log, Slice
+from ..stores import Slice, StoreLike, store_for
 from ..stores.base import ProcessGuard
 from ..strategies.memory import read_memory
 from ..summaries.memory import MemoryBlock
@@ -68,7 +68,7 @@ class SessionReader:
 
     def __init__(
         self,
-        store: Log,
+        store: StoreLike,
         *,
         estimator: EstimatorLike | None = None,
         preset: PolicyLike | None = None,
@@ -76,9 +76,9 @@ class SessionReader:
         window: int | None = None,
     ) -> None:
         if window is not None:
-            require_positive("window", window)
+            window = require_positive("window", window)
         require_seconds(lease, "lease")
-        self.store = store
+        self.store = store = store_for(store)
         self.window = window
         self.healed_views = 0
         """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
@@ -208,8 +208,13 @@ class SessionReader:
     ) -> Context:
         """Returns what to send to the model next, in the session's own wire format or in this one.
 
-        `wait` first waits for a running compaction, for a minute or so many seconds. If it is still running then, the
-        context is as before it; NoRoom is raised if that exceeds `budget`, by default the model's window.
+        Args:
+            session_id: The session.
+            lane: A sub-agent's lane inside the session.
+            format: Another wire format than the session's.
+            wait: First waits for a running compaction, for a minute or so many seconds. If it is still running then,
+                the context is as before it.
+            budget: NoRoom is raised if the context exceeds this after the wait; by default the model's window.
         """
         if budget is not None:
             require_positive("budget", budget)
@@ -391,6 +396,8 @@ class SessionReader:
     async def _live(self, session_id: str, *, refresh: bool = False) -> LiveSession:
         """Returns the open session, from the cache or from the store; `refresh` catches up with other writers."""
         self._require_open()
+        if not isinstance(session_id, str):
+            raise InvalidInput(f"A session is named by its id, as in session.id, not by a {type(session_id).__name__}.")
         live = self._open.get(session_id)
         if live is not None and refresh:
             with suppress(UnknownSession):

@@ -15,7 +15,7 @@ from ..errors import Conflict, InvalidInput
 from ..hooks import Hooks
 from ..messages import COMMON, Json, format_name, rules_for
 from ..models import resolve_model
-from ..stores import Log
+from ..stores import StoreLike
 from ..strategies import PruneToolResults
 from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
@@ -62,16 +62,27 @@ _SAME_PROMPT_UNITS, _SAME_PROMPT_SHARE = 100, 0.02
 class SessionService(SessionReader):
     """Create, append, context, compact, fork, undo: the same on every store.
 
-    `summarizer` writes summaries for calls that name none. `preset` (a name, or a `Policy`) and `window` are the policy
-    of the sessions that this service creates, stored with each, so that other processes need no option of their own:
-    it decides when `compact` compacts, how far and by what, if it is given no strategy. A service that is given another
-    one uses that for all sessions but those with a policy set by `set_policy`. `lease` is how many seconds other
-    processes wait for a worker that died.
+        async with SessionService("agent.db") as sessions:
+            session = await sessions.create(format="anthropic")
+
+    Args:
+        store: A store, or its address: `"agent.db"`, `"jsonl:folder"`, `"postgresql://…"`, `"memory:"`.
+        estimator: Counts tokens, in place of the tokenizer and of the policy's.
+        preset: The policy (a name, or a `Policy`) of the sessions that this service creates, stored with each, so that
+            other processes need no option of their own: it decides when `compact` compacts, how far and by what, if it
+            is given no strategy. A service that is given another one uses that for all sessions but those with a
+            policy set by `set_policy`.
+        summarizer: Writes summaries for calls that name none.
+        limits: Time-outs and attempts of model calls, in place of those of each policy.
+        clock: Returns the time, in seconds since 1970.
+        hooks: Run before and after every compaction of this service.
+        lease: Seconds that other processes wait for a worker that died.
+        window: The model's context window in tokens, of sessions whose model the catalog does not know.
     """
 
     def __init__(
         self,
-        store: Log,
+        store: StoreLike,
         *,
         estimator: EstimatorLike | None = None,
         preset: PolicyLike | None = None,
@@ -172,9 +183,17 @@ class SessionService(SessionReader):
         metadata: Mapping[str, Any] | None = None,
         alternating: bool = False,
     ) -> SessionRecord:
-        """Creates an empty session. System prompt and tools count towards its size, and are in `context().request`.
+        """Creates an empty session.
 
-        `alternating=True` is for models whose chat template refuses two messages of one role in a row.
+        Args:
+            id: The id, random by default.
+            system: The system prompt: counts towards the size, and is in `context().request`.
+            tools: Tool definitions as the provider takes them, likewise.
+            format: The wire format of the messages; without one, `context` needs it.
+            model: The model of the conversation: its window and prices are those of the catalog.
+            owner: Who the session belongs to: `sessions(owner=…)` and recall find only theirs.
+            metadata: Plain data of your own.
+            alternating: For models whose chat template refuses two messages of one role in a row.
         """
         rules_for(format or COMMON, alternating=alternating)
         record = SessionRecord(
@@ -219,13 +238,22 @@ class SessionService(SessionReader):
     ) -> Events:
         """Appends one message or several, atomically; returns the events as stored.
 
-        A known `id` is a retry and changes nothing. `after` is the version that the message was made for: StaleVersion
-        is raised if the session has a newer one. `usage` is what the provider reported with a reply, in its own form;
-        `model` is stored with it, for its price. `made_on` is the `checkpoint` of the context that the reply was
-        requested with: after a compaction since then, its usage is not the size of the context. `aside` marks what a
-        program says in the user's voice ("continue"): it is no turn. `wait` first waits for a running compaction, for
-        a minute or so many seconds, and then appends in any case.
+        Args:
+            session_id: The session.
+            message_or_messages: A message, or a list of them: dicts in the session's format, or objects of an SDK.
+            lane: A sub-agent's lane inside the session.
+            id: The event's id, or one for each message: a known one is a retry and changes nothing.
+            after: The version that the message was made for: StaleVersion is raised if the session has a newer one.
+            usage: What the provider reported with a reply, in its own form.
+            model: The model that replied, for its price.
+            synthetic: Marks what no person and no model wrote, such as an earlier summary.
+            aside: Marks what a program says in the user's voice ("continue"): it is no turn.
+            made_on: The `checkpoint` of the context that the reply was requested with: after a compaction since then,
+                its usage is not the size of the context.
+            wait: First waits for a running compaction, for a minute or so many seconds, and appends in any case.
         """
+        if lane is not None and not isinstance(lane, str):
+            raise InvalidInput("append takes one message or a list of them: pass several as [one, another].")
         if wait is not False:
             await self._wait_ready(session_id, lane, wait)
         live = await self._live(session_id)
@@ -341,13 +369,28 @@ class SessionService(SessionReader):
 
         Without a strategy, the session's policy or the given `preset` decides what the keywords leave open. Without
         either, the budget is the trigger; without a budget it compacts unconditionally. Without a budget or target, a
-        trigger that counts tokens sets the target: half of its threshold. If another writer is
-        faster, the outcome is `conflict` and nothing is lost: `skip` aborts on any concurrent append, `rebase` only on
-        a compaction, pin or undo. Messages appended meanwhile follow the summary. An automatic compaction (one with a
-        trigger) first waits for a running one, here or in another process, unless it is `urgent`: then the model has
-        refused the context as it is, and the circuit breaker is ignored, too. `record_failure=False` is for a caller
-        that retries a failure itself. `hooks` run after those of the service, and `listen` receives this compaction's
-        events; hooks do not run for a compaction made by a hook.
+        trigger that counts tokens sets the target: half of its threshold. Messages appended meanwhile follow the
+        summary. An automatic compaction (one with a trigger) first waits for a running one, here or in another process.
+
+        Args:
+            session_id: The session.
+            trigger: Decides whether to compact: a function from a `Request` to a bool.
+            strategy: What to keep: a strategy, a function, or a name as on the command line.
+            on_conflict: If another writer is faster, the outcome is `conflict` and nothing is lost: `skip` aborts on
+                any concurrent append, `rebase` only on a compaction, pin or undo.
+            preset: A policy in place of the session's, by name or as a `Policy`.
+            lane: A sub-agent's lane inside the session.
+            budget: Tokens that must not be exceeded.
+            target: Tokens to compact down to.
+            instructions: What the summary should keep.
+            summarizer: A model that writes the summary, in place of the service's.
+            min_saving: The smallest saving worth a compaction, as a fraction.
+            notify: Called with each event of the model's calls.
+            abort: Stops the compaction from any thread.
+            hooks: Run after those of the service; not for a compaction made by a hook.
+            listen: Called with this compaction's events.
+            urgent: The model has refused the context as it is: waits for nobody, and ignores the circuit breaker.
+            record_failure: False is for a caller that retries a failure itself.
         """
         if on_conflict not in ("skip", "rebase"):
             raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInput
 from ..io.files import write_file_atomically
+from ..io.installation import install_command
 from .keys import find_key
 from .loading import parse_settings, read_settings_text
 from .paths import user_file
@@ -41,7 +42,7 @@ def _with_value(text: str, path: list[str], value: Any) -> str:
         import tomlkit
     except ImportError:
         raise InvalidInput(
-            "Writing settings needs tomlkit: pip install 'holdfast-context[chat]', or edit the file by hand."
+            f"Writing settings needs tomlkit: edit the file by hand, or {install_command('chat')}"
         ) from None
     document: TOMLDocument = tomlkit.parse(text)
     table: Any = document

@@ -25,11 +25,25 @@ __all__ = [
     "SQLiteStore",
     "Search",
     "Slice",
+    "StoreLike",
     "Unchanged",
     "Where",
     "open_store",
 ]
 _SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+
+
+StoreLike = Log | str | os.PathLike[str]
+"""A store, or its address as `open_store` takes it."""
+
+
+def store_for(given: StoreLike) -> Log:
+    """Returns the store, opened if this is its address."""
+    if isinstance(given, str | os.PathLike):
+        return open_store(given)
+    if not hasattr(given, "append"):
+        raise InvalidInput(f"A store, or its address such as 'agent.db', is expected, not {type(given).__name__}.")
+    return given
 
 
 def open_store(where: str | os.PathLike[str]) -> MemoryStore | JSONLStore | SQLiteStore | PostgresStore:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -63,8 +64,10 @@ def describe_parameters(value: Any) -> Json:
 
 def _describe(value: Any, depth: int) -> Any:
     match value:
-        case None | bool() | int() | float():
+        case None | bool() | float():
             return value
+        case Integral():
+            return int(value)
         case str():
             return value if len(value) <= _MAX_TEXT else {"sha256": hashlib.sha256(value.encode()).hexdigest()}
         case list() | tuple():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import floor
+from numbers import Integral
 from typing import Protocol
 
 import msgspec
@@ -28,14 +29,19 @@ EXTENDED_LIMIT = 1_000_000
 """Limit of models with a long window that is enabled by a flag."""
 
 
-def require_positive(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidLimit(f"{name} must be a whole number of at least 1, not {value!r}.")
+def require_positive(name: str, value: int) -> int:
+    """Returns the number as an int: those of numpy count, too."""
+    return _require_whole(name, value, 1)
 
 
-def require_not_negative(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidLimit(f"{name} must be a whole number of at least 0, not {value!r}.")
+def require_not_negative(name: str, value: int) -> int:
+    return _require_whole(name, value, 0)
+
+
+def _require_whole(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InvalidLimit(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return int(value)
 
 
 def require_fraction(name: str, value: float) -> None:

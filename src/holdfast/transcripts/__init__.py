@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import AlreadyImported, EmptyTranscript
+from .examples import example_path
 from .exporting import ExportedSession, ExportFormat, export_session
 from .files import read_transcript
 from .importing import import_exported, import_transcript
@@ -18,6 +19,7 @@ __all__ = [
     "Transcript",
     "TranscriptEntry",
     "entry_numbers",
+    "example_path",
     "export_session",
     "import_exported",
     "import_transcript",

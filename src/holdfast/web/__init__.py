@@ -1,6 +1,6 @@
 """The inspector: pages that show what a session kept, what it lost, and why.
 
-Its HTTP stack is an extra: `pip install 'holdfast-context[web]'`.
+Its HTTP stack is the extra `web`.
 """
 
 from .access import Access

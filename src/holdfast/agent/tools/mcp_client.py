@@ -1,6 +1,6 @@
 """MCP servers as tools of the agent: connections, their state, and calls.
 
-The SDK is an extra, imported when the first server starts: `pip install 'holdfast-context[mcp]'`.
+The SDK is the extra `mcp`, imported when the first server starts.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import anyio
 
 from ...errors import HoldfastError, InvalidInput
+from ...io.installation import install_command
 from ...io.secrets import scrub
 from ...messages import Json, Media
 from ...recall.tools import ToolAnswer
@@ -98,7 +99,7 @@ class McpServers:
         if self.servers and find_spec("mcp") is None:
             for server in self.servers:
                 server.fail("failed", "the MCP SDK is not installed")
-            self._on_problem("MCP servers need the MCP SDK: pip install 'holdfast-context[mcp]'.")
+            self._on_problem(f"MCP servers need the MCP SDK: {install_command('mcp')}")
             return
         async with anyio.create_task_group() as group:
             for server in sorted(self.servers, key=lambda one: not one.config.is_own):

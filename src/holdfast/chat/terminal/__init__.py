@@ -1,4 +1,4 @@
-"""`holdfast chat` on a terminal. Needs textual: pip install 'holdfast-context[chat]'."""
+"""`holdfast chat` on a terminal. Needs textual, of the extra `chat`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
+from ...io.installation import install_command
 
 if TYPE_CHECKING:
     from ...agent.tools import Mode, Sandbox
@@ -35,7 +36,7 @@ def run_terminal(
     first chooses a session from a list.
     """
     if find_spec("textual") is None:
-        raise InvalidInput("The chat on a terminal needs textual: pip install 'holdfast-context[chat]'.")
+        raise InvalidInput(f"The chat on a terminal needs textual: {install_command('chat')}")
     from .run import run_app
 
     return run_app(settings, folder, session, yes, prompt, choose=choose, mode=mode, sandbox=sandbox)

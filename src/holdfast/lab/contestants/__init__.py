@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...compaction import compact
 from ...errors import InvalidInput
+from ...io.installation import install_command
 from ...messages import Message, encode_all
 from ...models import ScriptedModel
 from ...strategies import KeepLedger, TokenWindow, Truncate
@@ -112,7 +113,6 @@ OURS = (
 )
 REAL = "real summary"
 """The summary that the tool itself wrote."""
-INSTALL = "pip install 'holdfast-context[peers]'"
 PEERS = {
     "langchain": ("LangChain trim", "LangChain clear"),
     "litellm": ("LiteLLM compress",),
@@ -135,7 +135,7 @@ def choose_contestants(chosen: Sequence[str] = ()) -> Lineup:
         try:
             found += getattr(importlib.import_module(f".{package}", __name__), package.upper())
         except ImportError:
-            absent |= dict.fromkeys(names, f"the package {package} is not installed: {INSTALL}")
+            absent |= dict.fromkeys(names, f"the package {package} is not installed: {install_command('peers')}")
     found += OURS
     words = [word.strip().lower() for word in chosen] or [""]
     for word in words:

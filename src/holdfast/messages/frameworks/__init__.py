@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...errors import InvalidInput
+from ...io.installation import install_command
 from ..json_text import to_json
 from ..parts import Json, Message, Part, Role, ToolResult
 from ..patch import Edit, Path
@@ -142,7 +143,7 @@ def load_object(payload: Json) -> Any:
 
 def not_installed(extra: str) -> InvalidInput:
     """Returns the error to raise where a framework cannot be imported."""
-    return InvalidInput(f"This needs a framework that is not installed: pip install 'holdfast-context[{extra}]'.")
+    return InvalidInput(f"This needs a framework that is not installed: {install_command(extra)}")
 
 
 def split_results(message: Message) -> tuple[tuple[ToolResult, ...], Role | None, tuple[Part, ...]]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from ...errors import CorruptLog, HoldfastError, InvalidInput, StoreClosed, StoreError, StoreReadOnly
+from ...io.installation import install_command
 from ...models import public_url, scrub
 
 RetryAction = Literal["again", "reconnect"]
@@ -124,7 +125,7 @@ class PostgresAddress:
         try:
             import asyncpg
         except ImportError:
-            raise InvalidInput("A PostgreSQL store needs asyncpg: pip install 'holdfast-context[postgres]'.") from None
+            raise InvalidInput(f"A PostgreSQL store needs asyncpg: {install_command('postgres')}") from None
         try:
             return await asyncpg.connect(
                 self._url,

@@ -182,6 +182,8 @@ def translate_sqlite_error(error: sqlite3.Error, path: str) -> HoldfastError:
         return CorruptLog(f"{path} is not a database, or is damaged ({error}): restore a backup of it.")
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"There is no room left on the disk of {path}: free some space, then retry.")
+    if os.path.isdir(path):
+        return StoreError(f"{path} is a folder: name a file in it, or use JSONLStore for a folder of sessions.")
     if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and os.path.isdir(folder)):
         return StoreReadOnly(f"{path} cannot be written ({error}): check the permissions of file and folder.")
     if code == sqlite3.SQLITE_CANTOPEN:
