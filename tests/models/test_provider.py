@@ -269,6 +269,7 @@ def test_missing_sdk_raises_with_install_command(monkeypatch: pytest.MonkeyPatch
         Anthropic("claude-x", api_key="k")
 
 
+@pytest.mark.anyio
 async def test_sdks_are_imported_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """They share HTTPX, whose parts import each other."""
     running: list[str] = []
