@@ -218,7 +218,7 @@ async def test_search_lone_surrogate_in_filter_matches_nothing(recall: Recall, f
 
 async def test_search_unsearchable_store_is_refused() -> None:
     class Plain:
-        pass
+        async def append(self) -> None: ...
 
     with pytest.raises(InvalidInput, match="Plain does not support search"):
         await Recall(SessionService(Plain())).search("x")  # type: ignore[arg-type]

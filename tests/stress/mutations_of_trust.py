@@ -134,8 +134,8 @@ TRUST = (
     mutation(
         "what a redaction leaves is not reported",
         "sessions/redaction.py",
-        "    return Redaction(count, tuple(left))",
-        "    return Redaction(count)",
+        "    return Redaction(total, (*await live.store.erase(), *traces))",
+        "    return Redaction(total)",
         f"{TRACES} -k 'provider_lists or attachment'",
     ),
     mutation(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from terminal_harness import READY, TerminalChat
 
@@ -42,7 +44,7 @@ LISTS = ("/model", "/sessions", "/archived", "/rewind")
 """Commands that open a list."""
 
 
-def test_every_command_works_in_a_real_terminal(terminal: Callable[..., TerminalChat]) -> None:
+def test_every_command_works_in_a_real_terminal(terminal: Callable[..., TerminalChat], tmp_path: Path) -> None:
     """P1, P2, P10, P11, P23: /handoff puts its draft into the input, /reference asks the previous session."""
     chat = terminal()
     flows = "It flows and ebbs and flows again, twice a day. " * 40
@@ -53,7 +55,7 @@ def test_every_command_works_in_a_real_terminal(terminal: Callable[..., Terminal
         "6000",
         "--no-auto-compact",
         size=(80, 40),
-        EDITOR="true",
+        EDITOR=f"touch {tmp_path / 'opened'}",
     )
     for number, prompt in enumerate(("When does the tide turn?", "And then?", "And after that?"), 1):
         chat.send(prompt).wait_for_text(f"That was reply {number}.")
@@ -61,6 +63,10 @@ def test_every_command_works_in_a_real_terminal(terminal: Callable[..., Terminal
     first = _session(chat)
     for line, *shown in WALK:
         chat.send(line).wait_for_text(*shown)
+        if line == "/view":  # the terminal is the editor's until it ends: what is typed then is not the chat's
+            while not (tmp_path / "opened").exists():
+                time.sleep(0.05)
+            time.sleep(1)
         if line == "/sessions":
             chat.press("Escape").wait_for_text("Ask, or /help")
         if line == "/edit 1":
