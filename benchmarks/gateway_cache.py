@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
@@ -76,6 +77,9 @@ class CachingUpstream:
 
 def run(options: Options) -> Iterator[Ratio]:
     messages = _messages()
+    if not messages:
+        print("no session in Anthropic's format, set HOLDFAST_SESSIONS: left out", file=sys.stderr)
+        return
     for window in WINDOWS[: 1 if options.quick else None]:
         yield from asyncio.run(_compare(messages, window))
     yield asyncio.run(_compare_marks(messages))
