@@ -142,8 +142,9 @@ async def test_copy_copies_the_reply_a_block_or_a_message_by_the_escape_sequence
             assert harness.app.clipboard == text
         await harness.app._run_line("/copy 2")
         await harness.wait_for_text("There is no block 2: the last reply has 1 block of code.")
-        await harness.app._run_line("/copy code")
-        await harness.wait_for_text("code is no reply, block or message: the usage is /copy [N|#M|all].")
+        for line in ("/copy code", "/view #99"):
+            await harness.app._run_line(line)
+            await harness.wait_for_text(f"There is no message {line.split()[1]}: give N for a block of the last reply")
         await harness.app._run_line("/copy all")
         assert harness.app.clipboard == f"## user #1\n\nWhat is it?\n\n## assistant #2\n\n{REPLY}"
 

@@ -121,9 +121,9 @@ _COLUMN_GAP = "  "
 _ASCII_FALLBACKS = str.maketrans("━╸─│├└→…–“”·", '##-|+`>~-""*')
 
 
-def page(*blocks: str | Table, draft: str | None = None) -> CommandResult:
+def page(*blocks: str | Table, choices: Choices | None = None) -> CommandResult:
     """Returns an output of paragraphs and tables; its text is laid out for the page width."""
-    return CommandResult("\n".join(line for line, _ in lay_out(blocks, PAGE_WIDTH)), draft, blocks=blocks)
+    return CommandResult("\n".join(line for line, _ in lay_out(blocks, PAGE_WIDTH)), blocks=blocks, choices=choices)
 
 
 def lay_out(blocks: Iterable[str | Table], width: int) -> Iterator[tuple[str, int]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ...compaction.bars import bar, share_bar
 from ...compaction.breakdown import ContextBreakdown, align_shares, break_down
 from ...compaction.presets import takes_sizes
@@ -65,8 +63,8 @@ async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
             Choice("on", "on", about=numbers, current=chat.auto),
             Choice("off", "off", about="/compact compacts", current=not chat.auto),
         )
-        shown = page(now, "", Table(rows), "", change)
-        return msgspec.structs.replace(shown, choices=Choices("Automatic compaction", items, "/autocompact"))
+        choices = Choices("Automatic compaction", items, "/autocompact")
+        return page(now, "", Table(rows), "", change, choices=choices)
     wanted = word == "on"
     chat.configure(auto=wanted)
     text = f"Automatic compaction is {'on' if wanted else 'off'}. {_persist_auto_setting(chat, wanted)}"

@@ -9,7 +9,7 @@ import msgspec
 from markdown_it import MarkdownIt
 
 from ...context.events import Event, EventKind, try_message_in
-from ...errors import InvalidInput
+from ...errors import InvalidInput, UnknownEvent
 from ...io.text import sanitize_input
 from ...messages import Message, ToolCall, is_framed
 from ...recall.passage import resolve_reference
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..chat import Chat
 
 _ALL = "all"
+_CHOICE = "N for a block of the last reply, #M for message M, or all"
 _PARSER = MarkdownIt("commonmark", {"html": False})
 _RECENT_EVENTS = 200
 """Events searched for the last reply before all are."""
@@ -47,10 +48,11 @@ async def _find(chat: Chat, written: str) -> Copied:
     if written == _ALL:
         events = await chat.sessions.events(chat.record.id, kind=EventKind.MESSAGE, lane="")
         return Copied("\n\n".join(_sections(events)), "the conversation")
-    if written.isalpha():
-        raise InvalidInput(f"{written} is no reply, block or message: the usage is /copy [N|#M|all].")
     if written and not written.isdecimal():
-        place = await resolve_reference(chat.sessions.store, await chat.sessions.get(chat.record.id), written)
+        try:
+            place = await resolve_reference(chat.sessions.store, await chat.sessions.get(chat.record.id), written)
+        except UnknownEvent:
+            raise InvalidInput(f"There is no message {written}: give {_CHOICE}.") from None
         if (message := try_message_in(place.first)) is None:
             raise InvalidInput(f"{written} is not a message: /search finds messages.")
         return Copied("\n\n".join(_texts(message)), f"message {written}")

@@ -159,7 +159,7 @@ class ChatTerminal(App[None]):
         self.set_interval(_OTHERS_INTERVAL, self._look_for_others)
         if not self.is_headless:
             self.set_interval(1.0, self._check_terminal)
-        self.app_resume_signal.subscribe(self, lambda _: self._draw_all())
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
 
     async def _redraw_loop(self) -> None:
         while True:
@@ -449,9 +449,6 @@ class ChatTerminal(App[None]):
         self.run_worker(self._run_line("/archived"), group="commands")
 
     def action_redraw(self) -> None:
-        self._draw_all()
-
-    def _draw_all(self) -> None:
         """Draws the whole screen, of which the terminal may have kept nothing."""
         self.refresh(layout=True)
 
